@@ -26,8 +26,11 @@ RUN rm -rf /usr/local/lib/node_modules /usr/local/bin/npm /usr/local/bin/npx /us
 ENV NODE_ENV=production
 WORKDIR /opt/argocd-fleet
 COPY --from=build /src/dist ./
+# The last two are the paths in the originals' images: their manifests name them.
 RUN ln -s /opt/argocd-fleet/bin/argocd-agent.js /usr/local/bin/argocd-agent \
- && ln -s /opt/argocd-fleet/bin/gitops-controller.js /usr/local/bin/gitops-controller
+ && ln -s /opt/argocd-fleet/bin/gitops-controller.js /usr/local/bin/gitops-controller \
+ && ln -s /opt/argocd-fleet/bin/argocd-agent.js /bin/argocd-agent \
+ && ln -s /opt/argocd-fleet/bin/gitops-controller.js /manager
 # Needs no rights and writes nothing: runs with a read-only root file system.
 USER 999:999
 # As in the image of argocd-agent: whoever gives arguments alone means this program.

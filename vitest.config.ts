@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
 const everywhere = ['bin', 'controller', 'principal', 'agent', 'lib', 'proto', 'e2e', 'bench', 'charts'];
@@ -19,6 +20,8 @@ export default defineConfig({
           // Of a test that takes a second: others may have most of the machine. Longer than until() waits: it says for what.
           testTimeout: 150_000,
           hookTimeout: 120_000,
+          // Vitest leaves a core free, which is one of two on a small machine.
+          maxWorkers: availableParallelism(),
         },
       },
       {
@@ -26,6 +29,7 @@ export default defineConfig({
           name: 'integration',
           sequence: { groupOrder: 1 },
           include: files('it.test'),
+          globalSetup: 'e2e/hub/pool-setup.ts',
           testTimeout: 180_000,
           hookTimeout: 300_000,
           maxWorkers: 2,

@@ -68,7 +68,7 @@ beforeAll(async () => {
     version: 'hostile',
     principalNamespace: namespace,
     tokens: TokenAuthority.fromPem(stand.jwtKey),
-    authenticate: async () => 'victim',
+    authenticate: async () => ({ agent: 'victim' }),
     subscribe: (session) => {
       stream = session.stream;
       return { event: take, closed: nothing };

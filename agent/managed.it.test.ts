@@ -8,16 +8,17 @@ import {
   pairAppProjects,
   startPair,
 } from '../e2e/pair/index.ts';
+import { type Cluster, startCluster } from '../e2e/testbed/index.ts';
 import { until } from '../lib/base/testing.ts';
 import { isNotFound, namespaces } from '../lib/kube/index.ts';
 
-let pair: Pair;
+let pair: Pair<Cluster>;
 const logs = () => ({
   details: () => `${pair.principal.output.slice(-3_000)}\n---\n${pair.agent.output.slice(-3_000)}`,
 });
 
 beforeAll(async () => {
-  pair = await startPair();
+  pair = await startPair({}, startCluster);
   await pair.hub.client.create(namespaces, { metadata: { name: pair.name } });
 });
 afterAll(async () => {

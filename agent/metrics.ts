@@ -1,6 +1,6 @@
-import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import type { Registry } from 'prom-client';
 import type { EventOutcome } from '../lib/bridge/index.ts';
-import { grpcMetrics } from '../lib/ops/index.ts';
+import { grpcMetrics, instruments } from '../lib/ops/index.ts';
 import type { ObservedCall } from '../lib/wire/index.ts';
 
 /** The agent's metrics, under the original's names where it has them. */
@@ -18,6 +18,8 @@ export interface AgentMetrics {
   arrived(resourceType: string, seconds: number): void;
   /** An event of the principal has been processed. */
   processed(resourceType: string, status: EventOutcome, seconds: number): void;
+  /** Requests for live resources, and those that were answered with an error. */
+  readonly resourceProxy: { request(): void; failed(): void };
   /** Commands to Argo CD's cache, and those that failed; `get` or `subscribe`. */
   readonly redisProxy: { request(command: string): void; failed(command: string): void };
   /** Web terminals in this cluster. */
@@ -35,19 +37,7 @@ export function agentMetrics(
     isRedisConnected(): boolean;
   },
 ): AgentMetrics {
-  const registers = [registry];
-  const counter = (name: string, help: string) => new Counter({ name, help, registers });
-  const gauge = (name: string, help: string, read?: () => number) =>
-    new Gauge({
-      name,
-      help,
-      registers,
-      ...(read && {
-        collect() {
-          (this as Gauge).set(read());
-        },
-      }),
-    });
+  const { counter, gauge, histogram } = instruments(registry);
   gauge(
     'argocd_agent_out_of_step_resources',
     'Resources whose current state the principal has not acknowledged',
@@ -68,45 +58,42 @@ export function agentMetrics(
   const authFailures = counter('argocd_agent_auth_failures_total', 'Failed authentications at the principal');
   const received = counter('agent_events_received', 'Events received from the principal');
   const sent = counter('agent_events_sent', 'Events sent to the principal');
-  const discarded = new Counter({
-    name: 'argocd_agent_event_writer_events_discarded_total',
-    help: 'Events that are too large to be sent to the principal; the resource stays out of sync',
-    labelNames: ['event_type', 'resource_type'],
-    registers,
-  });
-  const errors = new Counter({
-    name: 'agent_errors',
-    help: 'Events from the principal that could not be processed',
-    labelNames: ['resource_type'],
-    registers,
-  });
-  const processing = new Histogram({
-    name: 'agent_event_processing_time',
-    help: 'Seconds from the arrival of an event to its acknowledgement',
-    labelNames: ['status', 'agent_mode', 'resource_type'],
-    registers,
-  });
-  const latency = new Histogram({
-    name: 'agent_event_propagation_latency_seconds',
-    help: 'Transmission time of events from the principal, by the clocks of both sides',
-    labelNames: ['resource_type'],
-    buckets: [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60],
-    registers,
-  });
+  const discarded = counter(
+    'argocd_agent_event_writer_events_discarded_total',
+    'Events that are too large to be sent to the principal; the resource stays out of sync',
+    ['event_type', 'resource_type'],
+  );
+  const errors = counter('agent_errors', 'Events from the principal that could not be processed', ['resource_type']);
+  const processing = histogram(
+    'agent_event_processing_time',
+    'Seconds from the arrival of an event to its acknowledgement',
+    ['status', 'agent_mode', 'resource_type'],
+  );
+  const latency = histogram(
+    'agent_event_propagation_latency_seconds',
+    'Transmission time of events from the principal, by the clocks of both sides',
+    ['resource_type'],
+    [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60],
+  );
   const terminals = gauge('argocd_agent_terminals', 'Open web terminals in this cluster');
-  const cached = new Counter({
-    name: 'argocd_agent_redis_proxy_requests_total',
-    help: "Commands from the principal to Argo CD's Redis",
-    labelNames: ['command'],
-    registers,
-  });
-  const notCached = new Counter({
-    name: 'argocd_agent_redis_proxy_errors_total',
-    help: "Failed commands from the principal to Argo CD's Redis",
-    labelNames: ['command'],
-    registers,
-  });
+  const requested = counter(
+    'argocd_agent_resource_proxy_requests_total',
+    'Requests for live resources of this cluster',
+  );
+  const refused = counter(
+    'argocd_agent_resource_proxy_errors_total',
+    'Requests for live resources of this cluster that were answered with an error',
+  );
+  const cached = counter('argocd_agent_redis_proxy_requests_total', "Commands from the principal to Argo CD's Redis", [
+    'command',
+  ]);
+  const notCached = counter(
+    'argocd_agent_redis_proxy_errors_total',
+    "Failed commands from the principal to Argo CD's Redis",
+    ['command'],
+  );
   return {
+    resourceProxy: { request: () => requested.inc(), failed: () => refused.inc() },
     redisProxy: {
       request: (command) => cached.inc({ command }),
       failed: (command) => notCached.inc({ command }),

@@ -117,7 +117,9 @@ test('a project of an autonomous agent is mirrored, protected, and never the hub
   expect(first.spec).toEqual({
     sourceRepos: ['*'],
     sourceNamespaces: ['edge'],
-    destinations: [{ name: 'edge', server: '*', namespace: 'x' }],
+    destinations: [
+      { name: 'edge', server: 'https://argocd-agent-resource-proxy:9090\\?agentName=edge', namespace: 'x' },
+    ],
     roles: [{ name: 'r', policies: ['p, proj:edge-tools:r, applications, get, edge-tools/edge/*, allow'] }],
   });
   await pair.hub.client.mergePatch(

@@ -65,8 +65,10 @@ export async function runAgent(flags: AgentFlags, context: CommandContext<typeof
   const live = serveLive({
     client: kubeClient(flags, { maxConnections: mostLiveConnections }),
     applications: caches.Applications,
+    appProjects: caches.AppProjects,
     settings: caches["Argo CD's settings"],
     namespace,
+    resourceMetrics: metrics.resourceProxy,
     isEnabled: flags['enable-resource-proxy'],
     access: flags['live-access'] as 'managed' | 'all',
     redis: { link, hasSameKeys: flags['destination-based-mapping'], metrics: metrics.redisProxy },

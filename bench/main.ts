@@ -1,4 +1,5 @@
 import { benchController } from './controller/main.ts';
+import { benchHostile } from './hostile/main.ts';
 import { benchLive } from './live/main.ts';
 import { runLoad } from './load/run.ts';
 import { benchPropagation } from './propagation.ts';
@@ -41,6 +42,10 @@ const benchmarks: Record<string, { summary: string; run: (args: string[]) => Pro
     summary: '1,000 status changes a second from 100 agents: delay, writes to the hub',
     run: benchStatus,
   },
+  hostile: {
+    summary: 'one hostile agent at full speed beside 100 honest ones: their latency, memory of the principal',
+    run: benchHostile,
+  },
   load: {
     summary: 'the load generator alone: agents by the public protocol, for any principal',
     run: runLoad,
@@ -50,11 +55,21 @@ const benchmarks: Record<string, { summary: string; run: (args: string[]) => Pro
 const [name = '', ...args] = process.argv.slice(2);
 const benchmark = benchmarks[name];
 if (benchmark) {
-  await benchmark.run(args);
+  await benchmark.run(args).catch((error: unknown) => {
+    if (!(error instanceof Error && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS'))) {
+      throw error;
+    }
+    process.stderr.write(`${error.message}\nUsage: npm run bench -- ${name} --help\n`);
+    process.exitCode = 1;
+  });
 } else {
+  const isHelp = ['', '--help', '-h'].includes(name);
+  if (!isHelp) {
+    process.stderr.write(`There is no benchmark ${JSON.stringify(name)}.\n\n`);
+  }
   const list = Object.entries(benchmarks).map(([key, { summary }]) => `  ${key.padEnd(14)}${summary}`);
   process.stdout.write(
     `Usage: npm run bench -- NAME [--help]\n\nFigures, never a pass or a fail:\n${list.join('\n')}\n`,
   );
-  process.exitCode = name === '' || name === '--help' ? 0 : 1;
+  process.exitCode = isHelp ? 0 : 1;
 }

@@ -25,9 +25,9 @@ const executable = {
 const given = process.argv.slice(2);
 const [first] = given;
 const isBasic = given.some(
-  (arg, index) => arg === '--mode=basic' || (arg === '--mode' && given[index + 1] === 'basic'),
+  (arg, index) => /^--?mode=basic$/.test(arg) || (/^--?mode$/.test(arg) && given[index + 1] === 'basic'),
 );
-const hasCommand = first !== undefined && (!first.startsWith('-') || first === '--help' || first === '-h');
+const hasCommand = first !== undefined && (!first.startsWith('-') || ['--help', '-h', '--version'].includes(first));
 const args = hasCommand ? given : [isBasic ? 'basic' : 'controller', ...given];
 
 await runMain((signal) => runExecutable(executable, { args, env: process.env, signal }));

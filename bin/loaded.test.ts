@@ -1,21 +1,21 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { freePort } from '../e2e/testbed/index.ts';
 
-/** Reports every module of a package that is loaded, on standard error. */
+/** Records the package of every module that is loaded in a file: a write to a full standard error would fail. */
 const reporter = `
   import { registerHooks } from 'node:module';
-  import { writeSync } from 'node:fs';
+  import { appendFileSync } from 'node:fs';
   registerHooks({
     load(url, context, next) {
       const name = /\\/node_modules\\/((?:@[^/]+\\/)?[^/]+)\\//.exec(url)?.[1];
       if (name !== undefined) {
-        writeSync(2, '\\nloaded ' + name + '\\n');
+        appendFileSync(process.env.LOADED_PACKAGES, name + '\\n');
       }
       return next(url, context);
     },
@@ -50,9 +50,10 @@ afterEach(async () => {
 
 /** The packages that a program loads from its start until it connects to its API server. */
 async function packagesOf(program: string, args: readonly string[]): Promise<Set<string>> {
+  const packages = join(folder, 'packages');
   const hook = `data:text/javascript,${encodeURIComponent(reporter)}`;
   const child = spawn(process.execPath, ['--import', hook, join(import.meta.dirname, program), ...args], {
-    env: { PATH: process.env.PATH, HOME: '/nonexistent' },
+    env: { PATH: process.env.PATH, HOME: '/nonexistent', LOADED_PACKAGES: packages },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let output = '';
@@ -69,7 +70,7 @@ async function packagesOf(program: string, args: readonly string[]): Promise<Set
   expect(await Promise.race([connected, closed]), output).toBe('connected');
   child.kill('SIGKILL');
   await closed;
-  return new Set(Array.from(output.matchAll(/^loaded (.+)$/gm), ([, name = '']) => name));
+  return new Set((await readFile(packages, 'utf8')).split('\n'));
 }
 
 // What is optional at work: kubeconfigs with plug-ins, and tests.

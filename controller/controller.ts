@@ -9,7 +9,7 @@ import {
   WorkQueue,
 } from '../lib/kube/index.ts';
 import { ClusterReconciler, defaultTroubleDelays, type TroubleDelays } from './cluster/index.ts';
-import { areIdle, runQueues } from './daemon/index.ts';
+import { areIdle, type ObservedCondition, runQueues } from './daemon/index.ts';
 import { FleetReconciler } from './fleet/index.ts';
 import { Applier, addOnName, Caches, clustersOf, identifyHub, keys } from './hub/index.ts';
 import { ClusterReports, Ownership } from './ownership/index.ts';
@@ -23,6 +23,8 @@ export interface ControllerOptions {
   readonly client: KubeClient;
   readonly logger: Logger;
   readonly delivery: DeliverySettings;
+  /** The namespaces whose GitOpsClusters are served. Default: all. */
+  readonly watchNamespaces?: readonly string[];
   /** Name of this process in Events. */
   readonly instance: string;
   /** Clusters reconciled at the same time. Default 16. */
@@ -57,7 +59,7 @@ export class Controller {
   constructor(options: ControllerOptions) {
     const { client, logger } = options;
     this.#options = options;
-    this.#caches = new Caches(client, logger);
+    this.#caches = new Caches({ client, logger, watchNamespaces: options.watchNamespaces });
     this.#ownership = new Ownership(this.#caches, { settleMs: options.settleMs });
     this.#applier = new Applier(client);
     this.#events = new EventRecorder({
@@ -133,6 +135,15 @@ export class Controller {
     return { fleets: this.#fleetQueue.stats, clusters: this.#clusterQueue.stats };
   }
 
+  /** The conditions of all GitOpsClusters, as the cache has them. */
+  conditions(): ObservedCondition[] {
+    return this.#caches.gitOpsClusters
+      .list()
+      .flatMap(({ metadata: { namespace = '', name }, status }) =>
+        (status?.conditions ?? []).map((one) => ({ namespace, name, type: one.type, status: one.status })),
+      );
+  }
+
   /** Kinds whose cache is not complete yet. Empty once reconciles run. */
   missing(): string[] {
     return this.#caches.missing();
@@ -161,7 +172,10 @@ export class Controller {
 
   #subscribe(): void {
     const caches = this.#caches;
-    const on = <T extends KubeObject>(informer: Informer<T>, changed: (object: T, old?: T) => void) => {
+    const on = <T extends KubeObject>(
+      informer: Pick<Informer<T>, 'subscribe'>,
+      changed: (object: T, old?: T) => void,
+    ) => {
       informer.subscribe({
         added: (one) => changed(one),
         updated: (old, now) => changed(now, old),
@@ -183,6 +197,12 @@ export class Controller {
     on(caches.managedClusters, ({ metadata }, old) => {
       this.#clusterQueue.add(metadata.name);
       if (old === undefined) {
+        this.#statusChanged(this.#ownership.ownerOf(metadata.name).owner);
+      }
+    });
+    on(caches.namespaces, ({ metadata }, old) => {
+      if (old === undefined && caches.managedClusters.get({ name: metadata.name })) {
+        this.#clusterQueue.add(metadata.name);
         this.#statusChanged(this.#ownership.ownerOf(metadata.name).owner);
       }
     });

@@ -107,6 +107,7 @@ test('agents are served with the newest certificate, and tokens are signed with 
       },
     },
     credentials: { server, clientTrust: undefined, signingKey },
+    method: { name: 'any' },
     logger,
     signal: new AbortController().signal,
   } as never);

@@ -5,12 +5,15 @@ import { type Detail, type Loggers, queueMetrics } from '../lib/ops/index.ts';
 import type { Compression } from '../lib/redis/index.ts';
 import { countChanges, gpgKeyCount } from './change-metrics.ts';
 import { ClusterInfos } from './clusters/cluster-info.ts';
+import { HubClusters } from './clusters/hub-clusters.ts';
 import { OperatorEvents } from './clusters/operator-events.ts';
 import { type HubSynchronisation, hubSync } from './hub-sync.ts';
 import type { PrincipalInputs } from './inputs.ts';
 import { LiveAccess } from './live/live-access.ts';
 import { type LiveMetrics, liveMetrics } from './live/metrics.ts';
 import { outOfStepMetric, type PrincipalMetrics, principalMetrics } from './metrics.ts';
+import { AgentQuotas } from './quotas/agent-quotas.ts';
+import { agentLimits } from './quotas/limits.ts';
 import { ConnectionRecords } from './sessions/connection-records.ts';
 import { AgentIntroductions } from './sessions/introductions.ts';
 import { OpenSessions } from './sessions/open-sessions.ts';
@@ -82,25 +85,50 @@ export function startEngine(
     connections: () => open.connections(),
     gpgKeys: () => gpgKeyCount(caches['GPG keys']),
     isRedisConnected: () => link.problem === undefined,
+    disconnected: () => hub.disconnectedAgents(),
   });
   countChanges(caches, metrics);
 
   // Synchronisation.
-  const hub = hubSync({
+  const quotas = new AgentQuotas(agentLimits(flags), {
+    refused: (agent, limit, message) => {
+      metrics.overQuota(agent, limit);
+      logger.warn({ agent, limit }, `an agent may not store more on the hub: ${message}`);
+      operators.overQuota(agent, message);
+    },
+    delayed: (agent, seconds) => {
+      metrics.delayed(agent, seconds);
+      logger.warn({ agent, seconds }, 'an agent writes faster to the hub than it may, and its messages wait');
+    },
+  });
+  agents.subscribe({ unmapped: (agent) => quotas.forgetAgent(agent) });
+  const hubClusters = new HubClusters((nameOrUrl) => hub.hubClusterChanged(nameOrUrl));
+  const hub: HubSynchronisation = hubSync({
     flags,
     client,
     caches,
     principalUid,
-    lastSeen: (agent) => records.managedLastSeen(agent),
+    agents: () => agents.names(),
+    lastSeen: (agent) => records.lastSeen(agent),
+    managedLastSeen: (agent) => records.managedLastSeen(agent),
     agentNamespace: (agent) => introductions.of(agent)?.namespace,
-    clusterOf: (agent) => agents.clustersOf(agent)[0]?.name,
+    clustersOf: (agent) => agents.clustersOf(agent),
+    fleet: {
+      isMapped,
+      modeOf: (agent) => pinnedMode(modes, agent),
+      agentOfCluster: (nameOrUrl) => hubClusters.agentOf(nameOrUrl),
+    },
     namespaceCreation: settings.namespaceCreation,
     refused: (agent, resourceType) => metrics.refusedEvent(agent, resourceType),
     onFailure: (failure) => operators.cannotMirror(failure),
+    quotas,
+    onForeign: (agent, application) => operators.keptApplication(agent, application),
     detail,
     logger,
   });
+  hubClusters.follow(caches.Secrets);
   hub.sync.start(signal);
+  agents.subscribe({ mapped: hub.mapped });
   outOfStepMetric(registry, () =>
     open.connections().map(({ agent }) => [agent, hub.sync.stats(agent).pending] as const),
   );

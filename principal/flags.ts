@@ -1,3 +1,4 @@
+import { splitHostPort } from '../lib/base/index.ts';
 import {
   between,
   boolFlag,
@@ -50,6 +51,10 @@ export const principalFlags = {
   'namespace-create-labels': listFlag({
     usage: 'labels for created namespaces, as key=value',
     ...env('NAMESPACE_CREATE_LABELS'),
+  }),
+  'autonomous-project-groups': boolFlag({
+    usage: "give the groups in the roles of autonomous agents' AppProjects these roles on the hub, too",
+    ...env('AUTONOMOUS_PROJECT_GROUPS'),
   }),
   'tls-secret-name': stringFlag({
     usage: "Secret with the gRPC server's certificate (tls.crt, tls.key)",
@@ -133,11 +138,50 @@ export const principalFlags = {
     ...env('KEEP_ALIVE_MIN_INTERVAL'),
     check: notNegative,
   }),
+  'agent-disconnect-grace-period': durationFlag({
+    usage: 'how long an agent may be without a connection before its Applications show that; 0: they never do',
+    default: 5 * 60_000,
+    ...env('AGENT_DISCONNECT_GRACE_PERIOD'),
+    check: notNegative,
+  }),
   'event-processors': intFlag({
     usage: 'number of resources of one agent that are processed at the same time',
     default: 10,
     ...env('EVENT_PROCESSORS'),
     check: positive,
+  }),
+  'agent-max-objects': intFlag({
+    usage: 'maximum number of Applications and AppProjects that are mirrored from one autonomous agent; 0: no limit',
+    default: 5_000,
+    ...env('AGENT_MAX_OBJECTS'),
+    check: notNegative,
+  }),
+  'agent-max-bytes': intFlag({
+    usage:
+      'maximum size of all that one agent has stored on the hub (mirrors, or statuses of its Applications), in bytes; 0: no limit',
+    default: 128 * 1024 * 1024,
+    ...env('AGENT_MAX_BYTES'),
+    check: notNegative,
+  }),
+  'agent-max-object-bytes': intFlag({
+    usage: 'maximum size of one mirror, or of one status, in bytes; 0: no limit',
+    default: 4 * 1024 * 1024,
+    ...env('AGENT_MAX_OBJECT_BYTES'),
+    check: notNegative,
+  }),
+  'agent-max-writes': intFlag({
+    usage:
+      "writes per second that one agent may cause on the hub's API server, on average; above it the agent is slowed down; 0: no limit",
+    default: 50,
+    ...env('AGENT_MAX_WRITES'),
+    check: notNegative,
+  }),
+  'agent-max-written-bytes': intFlag({
+    usage:
+      "bytes per second that one agent may write to the hub's API server, on average; above it the agent is slowed down; 0: no limit",
+    default: 2 * 1024 * 1024,
+    ...env('AGENT_MAX_WRITTEN_BYTES'),
+    check: notNegative,
   }),
   'enable-resource-proxy': boolFlag({
     usage: "serve the API of the agents' clusters to Argo CD (resource proxy)",
@@ -149,7 +193,7 @@ export const principalFlags = {
     default: '0.0.0.0:9090',
     ...env('RESOURCE_PROXY_LISTEN'),
     check: (value) =>
-      parseListen(value) === undefined ? `must be host:port, not ${JSON.stringify(value)}` : undefined,
+      splitHostPort(value) === undefined ? `must be host:port, not ${JSON.stringify(value)}` : undefined,
   }),
   'resource-proxy-address': stringFlag({
     usage:
@@ -205,7 +249,7 @@ export const principalFlags = {
     default: '0.0.0.0:6379',
     ...env('REDIS_PROXY_LISTEN'),
     check: (value) =>
-      parseListen(value) === undefined ? `must be host:port, not ${JSON.stringify(value)}` : undefined,
+      splitHostPort(value) === undefined ? `must be host:port, not ${JSON.stringify(value)}` : undefined,
   }),
   'redis-proxy-server-tls-cert': stringFlag({
     usage: "file with the Redis proxy's certificate, instead of the Secret; with --redis-tls-enabled",
@@ -240,12 +284,3 @@ export const unsupportedPrincipalFlags: Readonly<Record<string, string | undefin
     'ha-replication-initial-ack-timeout': 'HA_REPLICATION_INITIAL_ACK_TIMEOUT',
   }),
 };
-
-/** `host:port` of a listener, the host possibly empty or in brackets; undefined when it is none. */
-export function parseListen(text: string): { readonly host: string; readonly port: number } | undefined {
-  const [, host = '', port = ''] = /^(?:\[([0-9a-fA-F:]+)\]|[^:[\]]*):(\d{1,5})$/.exec(text) ?? [];
-  if (port === '' || Number(port) > 65_535) {
-    return undefined;
-  }
-  return { host: host || text.slice(0, text.lastIndexOf(':')) || '0.0.0.0', port: Number(port) };
-}

@@ -2,10 +2,15 @@ import {
   type Application,
   ApplicationMirrors,
   type AppProject,
+  type ArgoCluster,
+  annotations,
   applicationRouter,
+  type DisconnectedAgent,
   type GpgKeys,
   HubApplications,
   HubSync,
+  isProjectForAgent,
+  isSkipped,
   type Mapping,
   type MirrorFailure,
   ProjectMirrors,
@@ -20,18 +25,26 @@ import { type Logger, labelSelector } from '../lib/base/index.ts';
 import { argoApplications, argoAppProjects, detailedStores } from '../lib/bridge/index.ts';
 import { configMaps, type KubeClient, secrets } from '../lib/kube/index.ts';
 import type { Detail } from '../lib/ops/index.ts';
-import { processRuntime } from '../lib/sync/index.ts';
+import { type ObjectRef, processRuntime } from '../lib/sync/index.ts';
+import { type NoticeSources, noticeOn, ProjectDecisions } from './application-notices.ts';
 import type { PrincipalCaches } from './caches.ts';
 import type { PrincipalFlags } from './flags.ts';
 import { hubNamespaceCreator, type NamespaceCreation, principalFieldManager } from './namespaces.ts';
+import type { AgentQuotas } from './quotas/agent-quotas.ts';
 
 /** The synchronisation, and what others need of its parts. */
 export interface HubSynchronisation {
   readonly sync: HubSync;
-  /** Call it when the name of an agent's cluster in the hub's Argo CD may have changed. */
+  /** Call it when the hub's cluster with this name or URL came, went or changed. */
+  hubClusterChanged(nameOrUrl: string): void;
+  /** Call it when the name or URL of an agent's cluster in the hub's Argo CD may have changed. */
   clusterChanged(agent: string): void;
   /** The managed agent that has a hub Application; undefined when none has it. */
   agentOf(application: Application): string | undefined;
+  /** Call it when an agent has got its first cluster Secret. */
+  mapped(agent: string): void;
+  /** The agents that have been without a connection for longer than `--agent-disconnect-grace-period`. */
+  disconnectedAgents(): DisconnectedAgent[];
 }
 
 /** Everything that this principal synchronises, according to its flags. */
@@ -40,69 +53,155 @@ export function hubSync(options: {
   client: KubeClient;
   caches: PrincipalCaches;
   principalUid: string;
-  /** When a managed agent that is not connected was last connected, if that is known. */
+  /** The agents with a cluster Secret. */
+  agents: () => readonly string[];
+  /** When an agent that is not connected was last connected, if that is known. */
   lastSeen: (agent: string) => Date | undefined;
+  /** The same of managed agents; undefined for any other. */
+  managedLastSeen: (agent: string) => Date | undefined;
   /** Namespace of Argo CD on an agent's cluster, as the agent reported it. */
   agentNamespace: (agent: string) => string | undefined;
-  /** The name of the agent's cluster in the hub's Argo CD, undefined while it has none. */
-  clusterOf: (agent: string) => string | undefined;
+  /** The agent's clusters in the hub's Argo CD, mostly one. */
+  clustersOf: (agent: string) => readonly ArgoCluster[];
+  /** What the principal knows about agents and the hub's clusters, for notices on Applications that no agent deploys. */
+  fleet: Pick<NoticeSources, 'isMapped' | 'modeOf' | 'agentOfCluster'>;
   namespaceCreation: NamespaceCreation | undefined;
   /** Called when an agent sent a forbidden event. */
   refused: (agent: string, resourceType: string) => void;
   /** Called when an object of an autonomous agent cannot be mirrored. */
   onFailure: (trouble: MirrorFailure) => void;
+  /** Called when a managed agent has an Application that the hub does not have and that was made for another principal. */
+  onForeign: (agent: string, application: ObjectRef) => void;
+  quotas: AgentQuotas;
   detail: Detail;
   logger: Logger;
 }): HubSynchronisation {
-  const { flags, client, caches, principalUid, namespaceCreation, detail, logger } = options;
+  const { flags, client, caches, principalUid, namespaceCreation, quotas, detail, logger } = options;
   const { namespace } = flags;
   const mapping: Mapping = flags['destination-based-mapping'] ? 'destination' : 'namespace';
   const runtime = processRuntime(logger);
   const store = detailedStores({ client, fieldManager: principalFieldManager, detail, logger });
-  const projects = store<AppProject>(argoAppProjects, caches.AppProjects);
-  const hubApplications = store<Application>(argoApplications, caches.Applications);
-  const common = { namespace, principalUid, mapping, runtime };
+  const router = applicationRouter({ namespace, allowedNamespaces: flags['allowed-namespaces'], mapping });
+  const projects = quotas.guard(store<AppProject>(argoAppProjects, caches.AppProjects), {
+    kind: 'AppProject',
+    ownerOf: ({ metadata }) => metadata.annotations?.[annotations.mirrorOf],
+    isMirror: () => true,
+    get: (ref) => caches.AppProjects.get(ref) as AppProject | undefined,
+  });
+  const hubApplications = quotas.guard(store<Application>(argoApplications, caches.Applications), {
+    kind: 'Application',
+    // Mirrors are in the namespace named after their agent.
+    ownerOf: (application) => (isMirrorMarked(application) ? application.metadata.namespace : router(application)),
+    isMirror: isMirrorMarked,
+    get: (ref) => caches.Applications.get(ref) as unknown as Application | undefined,
+  });
+  const pace = (agent: string, signal: AbortSignal) => quotas.pace(agent, signal);
+  const { clustersOf } = options;
+  const clusterOf = (agent: string) => clustersOf(agent)[0];
+  const common = { namespace, principalUid, mapping, clustersOf, runtime };
   // These caches serve other purposes too, and are therefore not restricted.
   const selects = labelSelector(flags['label-selector']);
   const tuning = { concurrency: flags['event-processors'] };
   const mirrors = new ApplicationMirrors({
     applications: hubApplications,
     principalUid,
-    clusterOf: options.clusterOf,
+    clusterOf: (agent) => clusterOf(agent)?.name,
     ensureNamespace: namespaceCreation && hubNamespaceCreator(client, namespaceCreation, logger),
     onFailure: options.onFailure,
+    presenceChanged: (agent, isThere) => managed.presenceChanged(agent, isThere),
+    pace,
     tuning,
     runtime,
   });
-  const router = applicationRouter({ namespace, allowedNamespaces: flags['allowed-namespaces'], mapping });
+  const projectMirrors = new ProjectMirrors({
+    store: projects,
+    namespace,
+    clusterOf,
+    keepsGroups: flags['autonomous-project-groups'],
+    onFailure: options.onFailure,
+    pace,
+    tuning,
+    runtime,
+  });
+  const publishedProjects = publishAppProjects({ store: projects, ...common });
+  const publishedRepositories = publishRepositories({
+    store: store<RepositorySecret>(secrets, caches.Secrets),
+    projects,
+    selects,
+    ...common,
+  });
   const agentOf = mapping === 'destination' ? withoutMirrors(router, (one) => mirrors.isMirror(one)) : router;
+  const decisions = new ProjectDecisions((project, agent) =>
+    isProjectForAgent(project, { agent, clusters: clustersOf(agent) }, mapping),
+  );
+  const managed: HubApplications = new HubApplications({
+    applications: hubApplications,
+    principalUid,
+    agentOf,
+    ...(mapping === 'destination'
+      ? {
+          namespaceOf: (agent, local) => sameNamespaces(namespace, options.agentNamespace(agent) ?? '').toHub(local),
+        }
+      : {}),
+    lastSeen: options.managedLastSeen,
+    disconnection: {
+      graceMs: flags['agent-disconnect-grace-period'],
+      members: options.agents,
+      lastSeen: options.lastSeen,
+      agentOfMirror: (application) =>
+        isMirrorMarked(application) && !isSkipped(application) ? application.metadata.namespace : undefined,
+      // With the other mapping, they belong to the agent like all that is in its namespace.
+      ...(mapping === 'destination' ? { namesIn: (agent) => mirrors.namesIn(agent) } : {}),
+    },
+    pace,
+    onForeign: options.onForeign,
+    notice: (application, agent) =>
+      noticeOn(application, agent, {
+        ...options.fleet,
+        mapping,
+        namespace,
+        project: (name) => caches.AppProjects.get({ namespace, name }) as AppProject | undefined,
+        isFor: (project, name) => decisions.of(project, name),
+      }),
+    tuning,
+    runtime,
+  });
+  projects.subscribe(({ old, now }) => {
+    const { name = '' } = (now ?? old)?.metadata ?? {};
+    managed.noticesChanged({ project: name });
+  });
   const sync = new HubSync({
     managed: [
       // In this order: Argo CD refuses an Application whose project it does not know yet.
-      publishAppProjects({ store: projects, ...common }),
-      publishRepositories({ store: store<RepositorySecret>(secrets, caches.Secrets), projects, selects, ...common }),
+      publishedProjects,
+      publishedRepositories,
       publishGpgKeys({ store: store<GpgKeys>(configMaps, caches['GPG keys']), selects, namespace, runtime }),
-      new HubApplications({
-        applications: hubApplications,
-        principalUid,
-        agentOf,
-        ...(mapping === 'destination'
-          ? {
-              namespaceOf: (agent, local) =>
-                sameNamespaces(namespace, options.agentNamespace(agent) ?? '').toHub(local),
-            }
-          : {}),
-        lastSeen: options.lastSeen,
-        tuning,
-        runtime,
-      }),
+      managed,
     ],
     refused: (agent, { target }) => options.refused(agent, target),
-    autonomous: [
-      new ProjectMirrors({ store: projects, namespace, onFailure: options.onFailure, tuning, runtime }),
-      mirrors,
-    ],
+    autonomous: [projectMirrors, mirrors],
     runtime,
   });
-  return { sync, agentOf, clusterChanged: (agent) => mirrors.clusterChanged(agent) };
+  const clusterChanged = (agent: string) => {
+    decisions.forget();
+    publishedProjects.reconsider(() => true, agent);
+    publishedRepositories.reconsider(() => true, agent);
+    projectMirrors.clusterChanged(agent);
+    mirrors.clusterChanged(agent);
+    managed.noticesChanged({ agent });
+  };
+  const hubClusterChanged = (nameOrUrl: string) => managed.noticesChanged({ agent: nameOrUrl });
+  return {
+    sync,
+    agentOf,
+    clusterChanged,
+    hubClusterChanged,
+    mapped: (agent) => managed.expect(agent),
+    disconnectedAgents: () => managed.disconnectedAgents(),
+  };
+}
+
+/** Whether an Application bears the mark of a mirror. */
+function isMirrorMarked({ metadata }: Application): boolean {
+  return (metadata.annotations?.[annotations.sourceUid] ?? '') !== '';
 }

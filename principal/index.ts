@@ -7,6 +7,7 @@ export const principalCommand = command({
   summary: "Run the principal: the hub's side, which agents connect to",
   flags: principalFlags,
   unsupported: unsupportedPrincipalFlags,
+  ignoresArguments: true,
   // Loaded when it runs: principal and agent share an executable, and neither carries the other's code.
   run: async (flags, context) => (await import('./run.ts')).runPrincipal(flags, context),
 });

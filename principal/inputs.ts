@@ -42,7 +42,7 @@ export async function openInputs(
   const method = await authMethod(settings, blocklist, logger);
   const principalUid = await retryForever(
     'establish the identity',
-    () => ensurePrincipalUid(client, namespace, signal),
+    () => ensurePrincipalUid({ client, namespace, logger, signal }),
     { signal, logger, isFinal: (error) => error instanceof FatalError },
   );
   const waiting = (what: string) => program.health(`waiting for ${what}`);

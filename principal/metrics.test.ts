@@ -6,6 +6,7 @@ function start(state: Partial<PrincipalState> = {}) {
   const registry = new Registry();
   const metrics = principalMetrics(registry, {
     connections: () => [],
+    disconnected: () => [],
     gpgKeys: () => 0,
     isRedisConnected: () => false,
     ...state,
@@ -48,6 +49,22 @@ test('agents are counted by mode, with the mean time of their connections', asyn
   expect(text).toContain('argocd_principal_connected_agents_by_mode{mode="managed"} 1');
   expect(text).toMatch(/principal_agent_avg_connection_time (4\.9|5)/);
   expect(await registry.metrics()).toContain('argocd_principal_connected_agents_by_mode{mode="managed"} 1');
+});
+
+test('agents that have been disconnected for long are counted, each with its Applications, until they are back', async () => {
+  let disconnected = [
+    { agent: 'a', applications: 2_000 },
+    { agent: 'b', applications: 0 },
+  ];
+  const { registry } = start({ disconnected: () => disconnected });
+  const text = await registry.metrics();
+  expect(text).toContain('argocd_principal_disconnected_agents 2');
+  expect(text).toContain('argocd_principal_disconnected_agent_applications{agent_name="a"} 2000');
+  expect(text).toContain('argocd_principal_disconnected_agent_applications{agent_name="b"} 0');
+  disconnected = disconnected.slice(1);
+  const later = await registry.metrics();
+  expect(later).toContain('argocd_principal_disconnected_agents 1');
+  expect(later).not.toContain('{agent_name="a"}');
 });
 
 test("a forgotten agent's series go, others stay", async () => {

@@ -1,7 +1,8 @@
-import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import { type Counter, Gauge, type Registry } from 'prom-client';
 import type { EventOutcome } from '../lib/bridge/index.ts';
-import { grpcMetrics } from '../lib/ops/index.ts';
+import { grpcMetrics, instruments } from '../lib/ops/index.ts';
 import { type ObservedCall, targets } from '../lib/wire/index.ts';
+import { type QuotaLimit, quotaLimits } from './quotas/agent-quotas.ts';
 
 /** Labels of events: the protocol's targets, and `unknown`. */
 const resourceTypes = [...Object.values(targets), 'unknown'];
@@ -20,6 +21,8 @@ export interface UnsendableEvent {
 export interface PrincipalState {
   /** Connected agents, and since when. */
   connections(): Iterable<{ readonly agent: string; readonly mode: string; readonly since: Date }>;
+  /** Agents that have been without a connection for longer than the grace period, and how many Applications each has. */
+  disconnected(): Iterable<{ readonly agent: string; readonly applications: number }>;
   gpgKeys(): number;
   /** Whether there is a connection to Argo CD's Redis. */
   isRedisConnected(): boolean;
@@ -44,6 +47,10 @@ export interface PrincipalMetrics {
   called(call: ObservedCall): void;
   /** An agent sent an invalid or forbidden event. */
   refusedEvent(agent: string, resourceType: string): void;
+  /** A write of an agent would exceed a limit of what it may have stored. */
+  overQuota(agent: string, limit: QuotaLimit): void;
+  /** An agent's messages waited because it writes faster than it may. */
+  delayed(agent: string, seconds: number): void;
   /** Changes of kinds seen on the hub. */
   changed(kind: CountedKind, change: 'created' | 'updated' | 'deleted'): void;
   /** The agent has left the fleet. */
@@ -59,17 +66,7 @@ const otherAgents = '(others)';
 
 /** Registers the metrics. */
 export function principalMetrics(registry: Registry, state: PrincipalState): PrincipalMetrics {
-  const registers = [registry];
-  const counter = (name: string, help: string) => new Counter({ name, help, registers });
-  const gauge = (name: string, help: string, read: () => number) =>
-    new Gauge({
-      name,
-      help,
-      registers,
-      collect() {
-        this.set(read());
-      },
-    });
+  const { counter, gauge, histogram } = instruments(registry);
   const changes = new Map<string, Counter>();
   for (const kind of ['applications', 'app_projects', 'repositories'] satisfies CountedKind[]) {
     for (const change of ['created', 'updated', 'deleted']) {
@@ -97,7 +94,7 @@ export function principalMetrics(registry: Registry, state: PrincipalState): Pri
     name: 'argocd_principal_connected_agents_by_mode',
     help: 'Connected agents by mode',
     labelNames: ['mode'],
-    registers,
+    registers: [registry],
     collect() {
       for (const mode of ['managed', 'autonomous']) {
         this.set({ mode }, 0);
@@ -107,59 +104,66 @@ export function principalMetrics(registry: Registry, state: PrincipalState): Pri
       }
     },
   });
-  const connections = new Counter({
-    name: 'argocd_principal_agent_connections_total',
-    help: 'Connections of agents',
+  gauge(
+    'argocd_principal_disconnected_agents',
+    'Agents of the fleet that have not been connected for longer than the grace period',
+    () => [...state.disconnected()].length,
+  );
+  new Gauge({
+    name: 'argocd_principal_disconnected_agent_applications',
+    help: 'Applications on the hub of each agent that has not been connected for longer than the grace period',
     labelNames: ['agent_name'],
-    registers,
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const { agent, applications } of state.disconnected()) {
+        this.set({ agent_name: agent }, applications);
+      }
+    },
   });
+  const connections = counter('argocd_principal_agent_connections_total', 'Connections of agents', ['agent_name']);
   const received = counter('principal_events_received', 'Events received from agents');
   const sent = counter('principal_events_sent', 'Events sent to agents');
-  const errors = new Counter({
-    name: 'principal_errors',
-    help: 'Events from agents that could not be processed',
-    labelNames: ['resource_type'],
-    registers,
-  });
-  const processing = new Histogram({
-    name: 'principal_event_processing_time',
-    help: 'Seconds from the arrival of an event to its acknowledgement',
-    labelNames: ['status', 'agent_name', 'resource_type'],
-    buckets: [0.005, 0.05, 0.5, 5],
-    registers,
-  });
-  const latency = new Histogram({
-    name: 'principal_event_propagation_latency_seconds',
-    help: 'Transmission time of events from agents, by the clocks of both sides',
-    labelNames: ['resource_type'],
-    buckets: [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60],
-    registers,
-  });
-  const refused = new Counter({
-    name: 'argocd_principal_refused_logins_total',
-    help: 'Refused calls of agents, by reason',
-    labelNames: ['reason'],
-    registers,
-  });
-  const refusedEvents = new Counter({
-    name: 'argocd_principal_refused_events_total',
-    help: 'Events from agents that are unreadable or not permitted, by resource type',
-    labelNames: ['agent_name', 'resource_type'],
-    registers,
-  });
+  const errors = counter('principal_errors', 'Events from agents that could not be processed', ['resource_type']);
+  const processing = histogram(
+    'principal_event_processing_time',
+    'Seconds from the arrival of an event to its acknowledgement',
+    ['status', 'agent_name', 'resource_type'],
+    [0.005, 0.05, 0.5, 5],
+  );
+  const latency = histogram(
+    'principal_event_propagation_latency_seconds',
+    'Transmission time of events from agents, by the clocks of both sides',
+    ['resource_type'],
+    [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60],
+  );
+  const refused = counter('argocd_principal_refused_logins_total', 'Refused calls of agents, by reason', ['reason']);
+  const refusedEvents = counter(
+    'argocd_principal_refused_events_total',
+    'Events from agents that are unreadable or not permitted, by resource type',
+    ['agent_name', 'resource_type'],
+  );
+  const overQuota = counter(
+    'argocd_principal_quota_refusals_total',
+    'Writes that were refused because an agent would have more on the hub than it may, by limit',
+    ['agent_name', 'limit'],
+  );
+  const delayed = counter(
+    'argocd_principal_rate_delay_seconds_total',
+    'Seconds that messages of an agent waited because it writes to the hub faster than it may',
+    ['agent_name'],
+  );
   const called = grpcMetrics(registry, 'server');
-  const unsendable = new Counter({
-    name: 'principal_event_writer_send_errors_total',
-    help: 'Events that could not be sent to an agent, by reason',
-    labelNames: ['agent_name', 'reason'],
-    registers,
-  });
-  const discarded = new Counter({
-    name: 'argocd_principal_event_writer_events_discarded_total',
-    help: 'Events that were not sent to an agent; the resource stays out of sync',
-    labelNames: ['agent_name', 'event_type', 'resource_type'],
-    registers,
-  });
+  const unsendable = counter(
+    'principal_event_writer_send_errors_total',
+    'Events that could not be sent to an agent, by reason',
+    ['agent_name', 'reason'],
+  );
+  const discarded = counter(
+    'argocd_principal_event_writer_events_discarded_total',
+    'Events that were not sent to an agent; the resource stays out of sync',
+    ['agent_name', 'event_type', 'resource_type'],
+  );
   const unsent = new Map<string, Map<string, UnsendableEvent>>();
   const processedBy = new Map<string, Set<string>>();
   return {
@@ -187,9 +191,15 @@ export function principalMetrics(registry: Registry, state: PrincipalState): Pri
     called,
     refusedLogin: (reason) => refused.inc({ reason }),
     refusedEvent: (agent, type) => refusedEvents.inc({ agent_name: agent, resource_type: type }),
+    overQuota: (agent, limit) => overQuota.inc({ agent_name: agent, limit }),
+    delayed: (agent, seconds) => delayed.inc({ agent_name: agent }, seconds),
     changed: (kind, change) => changes.get(`${kind}_${change}`)?.inc(),
     forgetAgent: (agent) => {
       connections.remove({ agent_name: agent });
+      delayed.remove({ agent_name: agent });
+      for (const limit of quotaLimits) {
+        overQuota.remove({ agent_name: agent, limit });
+      }
       for (const { eventType, resourceType, reason } of unsent.get(agent)?.values() ?? []) {
         unsendable.remove({ agent_name: agent, reason });
         discarded.remove({ agent_name: agent, event_type: eventType, resource_type: resourceType });

@@ -9,7 +9,7 @@ import {
   put,
   startPair,
 } from '../e2e/pair/index.ts';
-import type { Cluster } from '../e2e/testbed/index.ts';
+import type { SharedCluster } from '../e2e/testbed/index.ts';
 import { until } from '../lib/base/testing.ts';
 import {
   clusterRoleBindings,
@@ -48,7 +48,7 @@ let agent: Program;
 const logs = () => ({ details: () => [principal, agent].map(({ output }) => output.slice(-3_000)).join('\n---\n') });
 
 /** A kubeconfig of a service account with those rights and no others. */
-async function kubeconfigFor(cluster: Cluster, name: keyof typeof originals): Promise<string> {
+async function kubeconfigFor(cluster: SharedCluster, name: keyof typeof originals): Promise<string> {
   const { client } = cluster;
   const make = <T extends KubeObject>(type: ResourceType<T>, object: object) =>
     client.create(type, { metadata: type.namespaced ? { name, namespace } : { name }, ...object } as T);

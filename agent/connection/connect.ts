@@ -1,5 +1,5 @@
 import type { AgentSync } from '../../lib/argocd/index.ts';
-import type { Logger } from '../../lib/base/index.ts';
+import { hostPort, type Logger, withoutBrackets } from '../../lib/base/index.ts';
 import {
   adaptStream,
   ConnectionObserver,
@@ -53,7 +53,7 @@ export function keepConnected(context: ConnectionContext): Promise<void> {
   const { flags } = settings;
   context.state('not connected to the principal');
   return runWireClient({
-    server: `${flags['server-address']}:${flags['server-port']}`,
+    server: hostPort(withoutBrackets(flags['server-address']), flags['server-port']),
     tls: () => clientTls(settings, credentials),
     credentials: () => settings.credentials,
     mode: settings.mode,

@@ -1,12 +1,13 @@
 import type { Logger } from '../../lib/base/index.ts';
 import { type ConfigMap, type Informer, type KubeClient, type KubeObject, resourceType } from '../../lib/kube/index.ts';
-import { cancelRequest, cancelType, statusText, trackingOf } from '../../lib/live/index.ts';
+import { cancelRequest, cancelType, impersonatedType, statusText, trackingOf } from '../../lib/live/index.ts';
 import { agentSource, dataOf, eventTypes, messageEvent, targets, type WireEvent } from '../../lib/wire/index.ts';
 import { Logs } from './logs.ts';
 import { ManagedObjects, type OwningApplication } from './managed/managed-objects.ts';
 import { RedisRequests, type RedisRequestsOptions } from './redis.ts';
 import { LiveRequests, type RequestContext } from './requests.ts';
-import { Resources } from './resources/resources.ts';
+import { impersonationRule } from './resources/impersonation.ts';
+import { type ResourceMetrics, Resources } from './resources/resources.ts';
 import { type TerminalMetrics, Terminals } from './terminals/terminals.ts';
 
 const settingsName = 'argocd-cm';
@@ -25,9 +26,11 @@ export function serveLive(options: {
   /** For live requests alone. */
   client: KubeClient;
   applications: Informer<OwningApplication>;
+  appProjects: Informer<KubeObject>;
   /** Argo CD's ConfigMaps of settings. */
   settings: Informer<ConfigMap>;
   namespace: string;
+  resourceMetrics: ResourceMetrics;
   /** Whether requests for resources are carried out, and terminals opened (`--enable-resource-proxy`). */
   isEnabled: boolean;
   access: 'managed' | 'all';
@@ -36,7 +39,7 @@ export function serveLive(options: {
   terminals: { readonly idleMs: number; readonly metrics: TerminalMetrics };
   logger: Logger;
 }): LiveRequests {
-  const { client, applications, settings, namespace, access, logger } = options;
+  const { client, applications, appProjects, settings, namespace, access, logger } = options;
   const redis = new RedisRequests({ ...options.redis, logger });
   const managed = new ManagedObjects({
     applications,
@@ -52,7 +55,8 @@ export function serveLive(options: {
         templates: (spec?.volumeClaimTemplates ?? []).map((template) => template.metadata?.name ?? ''),
       })),
   });
-  const resources = new Resources({ client, managed, access, logger });
+  const mayActAs = impersonationRule({ applications, appProjects, namespace });
+  const resources = new Resources({ client, managed, access, mayActAs, metrics: options.resourceMetrics, logger });
   const logs = new Logs({ client, managed, access, logger });
   const { isEnabled } = options;
   const terminals = new Terminals({ client, managed, access, isEnabled, ...options.terminals, logger });
@@ -79,8 +83,14 @@ export function serveLive(options: {
   return requests;
 }
 
-function refuse({ eventId: uuid }: WireEvent, context: RequestContext, status: number, message: string): void {
-  const payload = { uuid, status, resource: statusText(status, message), contentType: 'application/json' };
+function refuse({ eventId: uuid, type }: WireEvent, context: RequestContext, status: number, message: string): void {
+  const payload = {
+    uuid,
+    status,
+    resource: statusText(status, message),
+    contentType: 'application/json',
+    ...(type === impersonatedType ? { impersonated: true } : {}),
+  };
   context.answer(
     messageEvent(targets.resource, eventTypes.response, payload, { source: agentSource }, { eventId: uuid }),
   );

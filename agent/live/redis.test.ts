@@ -93,7 +93,7 @@ test('a channel of anything but an Application is refused', async () => {
   const { subscribe, said, followed } = start();
   await subscribe('new-revoked-token');
   expect(said()).toEqual([
-    { subscribeResponse: { error: expect.stringContaining('no key that may be read: new-revoked-token') } },
+    { subscribeResponse: { error: expect.stringContaining('this key may not be read: new-revoked-token') } },
   ]);
   expect(followed).toEqual([]);
 });

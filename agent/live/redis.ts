@@ -101,7 +101,7 @@ export class RedisRequests {
     }
   }
 
-  /** Every sign of a connection keeps its subscriptions; those of connections that fell silent end. */
+  /** Every request of a connection keeps its subscriptions. Subscriptions of connections without requests end after a time. */
   #forgetSilent(connection: string): void {
     const now = performance.now();
     for (const [id, followed] of this.#subscriptions) {
@@ -126,7 +126,7 @@ export class RedisRequests {
       prefix === 'app' && (kind === 'resources-tree' || kind === 'managed-resources') && fields.length >= 4;
     // The hub may not read other keys of Argo CD, above all sessions.
     if (!isKnown) {
-      throw new Error(`no key that may be read: ${key.slice(0, 100)}`);
+      throw new Error(`this key may not be read: ${key.slice(0, 100)}`);
     }
     if (this.#options.hasSameKeys) {
       return key;

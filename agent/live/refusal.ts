@@ -18,8 +18,8 @@ export function statusOf(error: unknown): [code: number, text: string] {
     return [error.code, statusText(error.code, error.message)];
   }
   if (error instanceof ApiError) {
-    const { status, said, reason, details } = error;
-    return [status, statusText(status, said, { reason, ...(details === undefined ? {} : { details }) })];
+    const { status, serverMessage, reason, details } = error;
+    return [status, statusText(status, serverMessage, { reason, ...(details === undefined ? {} : { details }) })];
   }
   if (error instanceof ConnectionError) {
     const isSlow = /TIMEOUT|TIMEDOUT/.test(error.code);

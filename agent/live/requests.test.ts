@@ -41,7 +41,7 @@ test('defect 38: a request runs once however often it comes, and beside all othe
   await until(() => requests.running === 0);
 });
 
-test('what else comes is not taken', () => {
+test('events of other targets are not taken', () => {
   const { requests } = start(async () => undefined);
   expect(requests.take(messageEvent(targets.redis, '', {}, { source: '' }))).toBe(false);
 });

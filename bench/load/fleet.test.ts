@@ -55,7 +55,7 @@ beforeEach(async () => {
     version: '1',
     principalNamespace: 'argocd',
     tokens: TokenAuthority.fromPem(await generateJwtKey(2048)),
-    authenticate: async (_, { certificate }) => /CN=(.+)/.exec(certificate?.subject ?? '')?.[1] ?? '',
+    authenticate: async (_, { certificate }) => ({ agent: /CN=(.+)/.exec(certificate?.subject ?? '')?.[1] ?? '' }),
     matchCertificateSubject: true,
     logger: silent,
     subscribe: (session) => {

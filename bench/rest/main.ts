@@ -10,7 +10,7 @@ import {
   startHub,
   startRedis,
 } from '../../e2e/pair/index.ts';
-import { type Cluster, startCluster } from '../../e2e/testbed/index.ts';
+import { type SharedCluster, startCluster } from '../../e2e/testbed/index.ts';
 import { namespaces } from '../../lib/kube/index.ts';
 import {
   benchGitOpsClusters,
@@ -91,7 +91,7 @@ async function restOfPair(from: string, options: RestOptions): Promise<Rest[]> {
     for (let index = 0; index < options.applications; index++) {
       await hub.hub.client.create(pairApplications, realisticApplication(agentName, applicationName(index)));
     }
-    const start = async (role: string, cluster: Cluster, args: readonly string[], nodeOptions: string) => {
+    const start = async (role: string, cluster: SharedCluster, args: readonly string[], nodeOptions: string) => {
       const [health, metrics] = [await freePort(), await freePort()];
       const program = await startMeasured({
         from,

@@ -17,6 +17,8 @@ export interface Principal {
   readonly startSeconds: number;
   /** What it had used by then. */
   readonly atStart: Usage;
+  /** Resolves when the health endpoint answers. */
+  healthy(): Promise<void>;
   usage(): Promise<Usage>;
   forgetPeak(): Promise<void>;
   /** The sum of a metric over all its labels. */
@@ -73,6 +75,9 @@ export async function startPrincipal(hub: Hub, args: readonly string[] = []): Pr
     pid: child.pid,
     startSeconds,
     atStart: await usageOf(child.pid),
+    async healthy() {
+      await (await fetch(`http://127.0.0.1:${healthPort}/healthz`)).arrayBuffer();
+    },
     usage: () => usageOf(child.pid),
     forgetPeak: () => forgetPeak(child.pid),
     async metric(name) {

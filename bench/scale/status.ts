@@ -10,6 +10,7 @@ import { type Principal, startPrincipal } from './principal.ts';
 import { usageOf } from './process-meter.ts';
 import { processesOf, usageHeading, usageRows } from './processes.ts';
 import { describedRequests, requestsBetween, writesOf } from './requests.ts';
+import { ShownStatuses } from './shown-statuses.ts';
 import { milliseconds, print, table } from './table.ts';
 
 const help = `Usage: npm run bench -- status [--agents N] [--applications N] [--per-second N] [--seconds N]
@@ -47,7 +48,7 @@ export async function benchStatus(args: string[]): Promise<void> {
     print(`A hub with ${agents} agents and ${perAgent} Applications for each is made …`);
     await hub.map(names);
     await hub.fill(names, perAgent);
-    const shown = new Shown();
+    const shown = new ShownStatuses();
     const hubView = new Informer<ArgoObject>({ client: hub.cluster.client, type: applicationType });
     hubView.subscribe({ updated: (old, now) => shown.take(old, now) });
     const watching = hubView.run(ended.signal);
@@ -121,50 +122,6 @@ export async function benchStatus(args: string[]): Promise<void> {
 
 const share = (part: number, whole: number) => `${((100 * part) / whole).toFixed(0)} %`;
 
-/** What a watch of the hub has shown of the statuses that agents changed. */
-class Shown {
-  /** Milliseconds from the change on its cluster until it was seen. */
-  readonly delays: number[] = [];
-  /** When each of them was seen, by this process's clock. */
-  readonly seenAt: number[] = [];
-  /** Milliseconds between two statuses of one Application. */
-  readonly intervals: number[] = [];
-  readonly ofAgent = new Map<string, number>();
-  readonly #last = new Map<string, number>();
-
-  /** When the last one was seen. */
-  get lastAt(): number {
-    return this.seenAt.at(-1) ?? 0;
-  }
-
-  take(old: ArgoObject, now: ArgoObject): void {
-    const changedAt = timeOfChange(now);
-    if (changedAt === undefined || changedAt === timeOfChange(old)) {
-      return;
-    }
-    const { namespace = '', name } = now.metadata;
-    const id = `${namespace}/${name}`;
-    const before = this.#last.get(id);
-    const seenAt = performance.now();
-    this.seenAt.push(seenAt);
-    this.delays.push(performance.timeOrigin + seenAt - changedAt);
-    if (before !== undefined) {
-      this.intervals.push(seenAt - before);
-    }
-    this.#last.set(id, seenAt);
-    this.ofAgent.set(namespace, (this.ofAgent.get(namespace) ?? 0) + 1);
-  }
-
-  /** Begins anew. */
-  clear(): void {
-    this.delays.length = 0;
-    this.seenAt.length = 0;
-    this.intervals.length = 0;
-    this.ofAgent.clear();
-    this.#last.clear();
-  }
-}
-
 /** Writes statuses for a few seconds with a bare client, as many at a time as are useful. */
 async function bareWrites(
   hub: Hub,
@@ -193,15 +150,8 @@ async function bareWrites(
 }
 
 /** Resolves when nothing was seen for a second. */
-async function quiet(shown: Shown): Promise<void> {
+async function quiet(shown: ShownStatuses): Promise<void> {
   for (let before = -1; before !== shown.delays.length; await sleep(1_000)) {
     before = shown.delays.length;
   }
-}
-
-/** When the status was changed on the managed cluster, in milliseconds since the epoch: the generator writes it there. */
-function timeOfChange({ status }: ArgoObject): number | undefined {
-  const { message } = (status?.health ?? {}) as { message?: string };
-  const time = Number(message);
-  return Number.isFinite(time) ? time : undefined;
 }

@@ -15,6 +15,8 @@ export interface BasicDeps {
   readonly secrets: Applier;
   /** Argo CD's namespace on the hub. */
   readonly argoCdNamespace: string;
+  /** Other namespaces whose Applications are served: entries as in Argo CD's `application.namespaces`. */
+  readonly applicationNamespaces: readonly string[];
   readonly now: () => Date;
   /** Returns a new unique id for an operation. */
   readonly newId: () => string;

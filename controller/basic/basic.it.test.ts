@@ -24,8 +24,9 @@ beforeAll(async () => {
     throw new Error('no managed cluster');
   }
   const hubCrds = await publishedCrds('ocm-hub');
-  const kinds = (await publishedCrds('argocd')).filter(({ metadata }) => metadata.name === 'applications.argoproj.io');
-  await installCrds(testbed.hub.client, [...hubCrds, ...kinds]);
+  const argoCd = await publishedCrds('argocd');
+  const kinds = argoCd.filter(({ metadata }) => metadata.name === 'applications.argoproj.io');
+  await installCrds(testbed.hub.client, [...hubCrds, ...argoCd]);
   await installCrds(cluster.client, kinds);
   ocm = await startOcm(testbed.hub, { statusSyncIntervalMs: 500 });
   member = await ocm.join(cluster);
@@ -375,20 +376,56 @@ test('a change of one Application, or of a cluster’s labels, reconciles no oth
 });
 
 test('ocm defect M22: of two Applications that claim one place the first gets it, the other reports it and follows', async () => {
-  fleet.start();
-  await fleet.create('guestbook');
+  fleet.start({ applicationNamespaces: ['gitops'] });
+  await fleet.project('default', { sourceNamespaces: ['gitops'], destinations: [{ server: '*', namespace: '*' }] });
+  await fleet.create('guestbook', { metadata: { annotations: { [pullKeys.appNamespace]: 'gitops' } } });
   await fleet.worksAre('the work', 'argocd/guestbook', (works) => works.length === 1);
-  await fleet.create('guestbook', {
-    metadata: { namespace: 'gitops', annotations: { [pullKeys.appNamespace]: 'argocd' } },
-  });
+  await fleet.create('guestbook', { metadata: { namespace: 'gitops' } });
   const second = await fleet.onHub('the problem', 'guestbook', condition, 'gitops');
   expect(condition(second)).toMatch(
-    /^Application argocd\/guestbook is argocd\/guestbook on managed cluster cluster1 already/,
+    /^Application argocd\/guestbook is gitops\/guestbook on managed cluster cluster1 already/,
   );
   expect(await fleet.works('gitops/guestbook')).toEqual([]);
   await fleet.remove('guestbook');
   await fleet.worksAre('the other’s work', 'gitops/guestbook', (works) => works.length === 1);
   await fleet.onHub('no problem', 'guestbook', (one) => one && !condition(one), 'gitops');
+});
+
+test('a tenant’s Application is refused until operator and AppProject admit it, and no copy is removed afterwards', async () => {
+  fleet.start();
+  const tenant = { namespace: 'gitops', annotations: { [pullKeys.appNamespace]: 'argocd' } };
+  await fleet.create('tenant', { metadata: tenant, spec: { project: 'team' } });
+  const refused = await fleet.onHub('the refusal', 'tenant', condition, 'gitops');
+  expect(condition(refused)).toMatch(/^Applications of namespace gitops are not served: --application-namespaces/);
+  await until('an Event', async () => {
+    const found = await fleet.hub.list(events, { namespace: 'gitops' });
+    return found.some(({ regarding, note }) => regarding?.name === 'tenant' && note === condition(refused));
+  });
+  await fleet.stop();
+  fleet.start({ applicationNamespaces: ['git*'] });
+  const reason = (pattern: RegExp) =>
+    fleet.onHub(`${pattern}`, 'tenant', (one) => pattern.test(condition(one) ?? ''), 'gitops');
+  await reason(/keeps its namespace on the cluster; take the annotation off$/);
+  const off = { metadata: { annotations: { [pullKeys.appNamespace]: null } } };
+  await fleet.change('tenant', off, 'gitops');
+  await reason(/^AppProject team does not exist in namespace argocd$/);
+  await fleet.project('team', { destinations: [] });
+  await reason(/does not admit Applications of namespace gitops/);
+  await fleet.project('team', { sourceNamespaces: ['gitops'], destinations: [] });
+  await reason(/does not permit namespace "guestbook" of managed cluster cluster1/);
+  await fleet.settled();
+  expect(await fleet.works()).toEqual([]);
+  const destinations = [{ name: 'cluster1', namespace: 'guestbook' }];
+  await fleet.project('team', { sourceNamespaces: ['gitops'], destinations });
+  await fleet.onCluster('the copy', 'tenant', Boolean, 'gitops');
+  await fleet.onHub('no problem', 'tenant', (one) => isHealthy(one) && !condition(one), 'gitops');
+  await fleet.project('team', { sourceNamespaces: ['gitops'], destinations: [] });
+  await reason(/does not permit namespace "guestbook"/);
+  expect(await fleet.works('gitops/tenant')).toHaveLength(1);
+  // A deletion is carried out whether the Application is admitted or not.
+  await fleet.remove('tenant', 'gitops');
+  await fleet.onHub('its end', 'tenant', (one) => one === undefined, 'gitops');
+  expect(fleet.argoCd.cascaded).toEqual(['gitops/tenant']);
 });
 
 test('an Application of an agent is left to argocd-agent, and so is a cluster Secret', async () => {

@@ -8,21 +8,23 @@ import {
   secrets,
 } from '../../lib/kube/index.ts';
 import { secretText } from '../../lib/pki/index.ts';
-import { type ManagedCluster, managedClusters } from '../hub/index.ts';
+import { argoProjects, type ManagedCluster, managedClusters } from '../hub/index.ts';
 import { pullKeys } from './names.ts';
-import { type PullApplication, type PullWork, payloadIn, pullApplications, pullWorks } from './resources.ts';
+import { type PullApplication, type PullWork, payloadIn, projectOf, pullApplications, pullWorks } from './resources.ts';
 import { placeKey, pullIntentOf } from './target.ts';
 import { applicationKeyOf } from './work.ts';
 
 /** The informers of the basic pull model. */
 export class BasicCaches {
-  /** Applications with the pull label, indexed by `cluster`, by `place` (see {@link placeKey}) and by `agent`. */
+  /** Applications with the pull label, indexed by `cluster`, `place` (see {@link placeKey}), `agent` and `project`. */
   readonly applications: Informer<PullApplication>;
   /** ManifestWorks with the pull label, indexed by `application` and by the `place` of their copy. */
   readonly works: Informer<PullWork>;
   readonly managedClusters: Informer<ManagedCluster>;
   /** Argo CD's cluster Secrets, indexed by the cluster's `name` and by `agent`. */
   readonly clusterSecrets: Informer<Secret>;
+  /** AppProjects of Argo CD's namespace. */
+  readonly projects: Informer<KubeObject>;
   readonly #all: readonly Informer<KubeObject>[];
 
   constructor(client: KubeClient, options: { argoCdNamespace: string; logger?: Logger }) {
@@ -41,6 +43,7 @@ export class BasicCaches {
         cluster: (one) => targets(one).map(({ cluster }) => cluster),
         place: (one) => targets(one).map(placeKey),
         agent: agentNamesOf,
+        project: (one) => [projectOf(one)],
       },
     });
     this.works = follow({
@@ -62,6 +65,7 @@ export class BasicCaches {
         agent: ({ metadata }) => [metadata.labels?.[wellKnown.agentNameLabel] ?? ''],
       },
     });
+    this.projects = follow({ type: argoProjects, namespace: argoCdNamespace });
     this.#all = all;
   }
 
@@ -130,12 +134,13 @@ function slimCluster({ apiVersion, kind, metadata, status }: ManagedCluster): Ma
 }
 
 function slimSecret(secret: Secret): Secret {
-  const { name, server, config } = secret.data ?? {};
+  const { name, server, config, project } = secret.data ?? {};
   return {
     ...secret,
     data: {
       ...(name === undefined ? {} : { name }),
       ...(server === undefined ? {} : { server }),
+      ...(project === undefined ? {} : { project }),
       ...(config === undefined ? {} : { config: '' }),
     },
   };

@@ -19,6 +19,8 @@ function argoCd(): KubeObject[] {
     serverSecretKey: '',
     pullPolicy: 'PULL_POLICY',
     knownHosts: templates.text('argocd/ssh_known_hosts'),
+    // Clusters of the basic model may have the StatefulSet already, and its podManagementPolicy cannot be changed.
+    orderedPods: true,
   });
   // Helm makes the Secrets, and the Namespace may belong to somebody else.
   return objects.filter(({ kind }) => kind !== 'Secret' && kind !== 'Namespace');

@@ -1,5 +1,5 @@
-import { command, createLogger, intFlag, stringFlag } from '../../lib/ops/index.ts';
-import { daemonFlags, runDaemon } from '../daemon/index.ts';
+import { command, createLogger, intFlag, listFlag, stringFlag } from '../../lib/ops/index.ts';
+import { daemonFlags, logOptionsOf, runDaemon } from '../daemon/index.ts';
 import { BasicController } from './controller.ts';
 import { leaseName } from './names.ts';
 
@@ -16,6 +16,11 @@ const basicFlags = {
     default: 'argocd',
     env: 'ARGOCD_NAMESPACE',
   }),
+  'application-namespaces': listFlag({
+    usage:
+      "other namespaces whose Applications are delivered (names, globs, /regular expressions/), as in Argo CD's application.namespaces; their AppProjects must admit namespace and destination",
+    env: 'ARGOCD_APPLICATION_NAMESPACES',
+  }),
   'manifestwork-cleanup-interval': intFlag({
     usage: 'accepted for compatibility; ManifestWorks without an Application are removed at once',
     default: 5,
@@ -27,8 +32,9 @@ export const basicCommand = command({
   name: 'basic',
   summary: 'Deliver Applications to managed clusters in ManifestWorks (the basic pull model; also --mode=basic)',
   flags: basicFlags,
+  ignoresArguments: true,
   run: async (flags, { signal, env, parsed }) => {
-    const logger = createLogger({ level: flags['log-level'], format: flags['log-format'], name: 'gitops-controller' });
+    const logger = createLogger({ ...logOptionsOf(flags), name: 'gitops-controller' });
     for (const warning of parsed.warnings) {
       logger.warn(warning);
     }
@@ -39,8 +45,14 @@ export const basicCommand = command({
       leaseName,
       signal,
       make: (client, instance) => {
-        const { concurrency: limit, 'argocd-namespace': argoCdNamespace } = flags;
-        const controller = new BasicController({ client, logger, instance, argoCdNamespace, concurrency: limit });
+        const controller = new BasicController({
+          client,
+          logger,
+          instance,
+          argoCdNamespace: flags['argocd-namespace'],
+          applicationNamespaces: flags['application-namespaces'],
+          concurrency: flags.concurrency,
+        });
         return {
           run: (until) => controller.run(until),
           missing: () => controller.missing(),

@@ -1,6 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { type Logger, wellKnown } from '../../lib/base/index.ts';
-import { EventRecorder, type KubeClient, keyOf, type Secret, WorkQueue } from '../../lib/kube/index.ts';
+import {
+  EventRecorder,
+  type KubeClient,
+  type KubeObject,
+  keyOf,
+  type Secret,
+  WorkQueue,
+} from '../../lib/kube/index.ts';
 import { secretText } from '../../lib/pki/index.ts';
 import { areIdle, runQueues } from '../daemon/index.ts';
 import { Applier, identifyHub } from '../hub/index.ts';
@@ -21,6 +28,8 @@ export interface BasicControllerOptions {
   readonly instance: string;
   /** Argo CD's namespace on the hub, for cluster Secrets. */
   readonly argoCdNamespace: string;
+  /** Other namespaces whose Applications are served: names, globs, `/regular expressions/`. Default none. */
+  readonly applicationNamespaces?: readonly string[];
   /** Applications reconciled at the same time. Default 16. */
   readonly concurrency?: number;
   /** How long a change of an Application waits for a running operation, in milliseconds. Default 300,000. */
@@ -58,6 +67,7 @@ export class BasicController {
       client,
       logger,
       argoCdNamespace,
+      applicationNamespaces: options.applicationNamespaces ?? [],
       events: this.#events,
       caches: this.#caches,
       works: this.#works,
@@ -117,7 +127,7 @@ export class BasicController {
 
   /** Handlers receive all existing objects on subscription. That starts the first reconciles and finds left-over works. */
   #subscribe(): void {
-    const { applications, works, managedClusters, clusterSecrets } = this.#caches;
+    const { applications, works, managedClusters, clusterSecrets, projects } = this.#caches;
     applications.subscribe({
       added: (one) => this.#applicationChanged(one),
       updated: (old, now) => this.#applicationChanged(now, old),
@@ -161,6 +171,7 @@ export class BasicController {
       const named = secretText(secret.data, 'name');
       if (named) {
         this.#clusters.add(named);
+        this.#admissionChanged(applications.byIndex('cluster', named));
       }
       if (secret.metadata.name.endsWith('-secret')) {
         this.#clusters.add(secret.metadata.name.slice(0, -7));
@@ -170,6 +181,13 @@ export class BasicController {
         this.#wake(applications.byIndex('agent', agent));
       }
     };
+    const projectChanged = ({ metadata }: KubeObject) =>
+      this.#admissionChanged(applications.byIndex('project', metadata.name));
+    projects.subscribe({
+      added: projectChanged,
+      updated: (_, now) => projectChanged(now),
+      deleted: projectChanged,
+    });
     clusterSecrets.subscribe({
       added: secretChanged,
       updated: (old, now) => {
@@ -186,6 +204,15 @@ export class BasicController {
     const places = new Set([now, ...(old ? [old] : [])].map(placeOfApplication));
     for (const place of places) {
       this.#wakePlace(place, keyOf(now));
+    }
+  }
+
+  /** Reconciles those of the Applications that projects and cluster Secrets admit: those outside Argo CD's namespace. */
+  #admissionChanged(applications: readonly PullApplication[]): void {
+    for (const one of applications) {
+      if (one.metadata.namespace !== this.#options.argoCdNamespace) {
+        this.#applicationChanged(one);
+      }
     }
   }
 

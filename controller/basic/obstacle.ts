@@ -1,6 +1,7 @@
 import { wellKnown } from '../../lib/base/index.ts';
 import { keyOf } from '../../lib/kube/index.ts';
 import { reasonItIsHub } from '../hub/index.ts';
+import { type AdmissionDeps, objectionTo } from './admission.ts';
 import type { BasicDeps } from './basic-deps.ts';
 import { agentNamesOf, placeOfWork } from './caches.ts';
 import { pullKeys } from './names.ts';
@@ -12,8 +13,12 @@ import { applicationKeyOf } from './work.ts';
 export function obstacleTo(
   application: PullApplication,
   target: PullTarget,
-  deps: Pick<BasicDeps, 'caches' | 'hubId'>,
+  deps: AdmissionDeps & Pick<BasicDeps, 'hubId'>,
 ): string | undefined {
+  const objection = objectionTo(application, target, deps);
+  if (objection !== undefined) {
+    return objection;
+  }
   const { cluster, namespace } = target;
   const found = deps.caches.managedClusters.get({ name: cluster });
   if (found === undefined) {
@@ -48,22 +53,24 @@ export function claimOfAgent(application: PullApplication, { caches }: Pick<Basi
   return `argocd-agent has this Application for its agent ${agent}; take label ${pullKeys.pull} off, or set label ${wellKnown.ignoreSyncLabel} to "true"`;
 }
 
-/** Key of the Application that owns a place: the one whose work is there, else the oldest that claims it. */
-export function holderOf(target: PullTarget, { caches }: Pick<BasicDeps, 'caches'>): string | undefined {
+/**
+ * Key of the Application that owns a place: the one whose work is there, else the oldest that claims it and is admitted.
+ * An Application that the hub's rules refuse keeps nobody from a place.
+ */
+function holderOf(target: PullTarget, deps: AdmissionDeps): string | undefined {
+  const { caches } = deps;
   const place = placeKey(target);
   const claimants = caches.applications
     .byIndex('place', place)
     .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
     .sort((a, b) => compare(ageOf(a), ageOf(b)));
-  const [oldest] = claimants;
-  if (claimants.length <= 1) {
-    return oldest && keyOf(oldest);
-  }
   const holders = caches.works
     .byIndex('place', place)
     .filter((work) => work.metadata.deletionTimestamp === undefined && placeOfWork(work) === place)
     .map(applicationKeyOf);
-  const holder = claimants.find((one) => holders.includes(keyOf(one))) ?? oldest;
+  const holder =
+    claimants.find((one) => holders.includes(keyOf(one))) ??
+    claimants.find((one) => objectionTo(one, target, deps) === undefined);
   return holder && keyOf(holder);
 }
 

@@ -45,6 +45,7 @@ export interface PullStatus {
 /** An Application of the hub. It has no status subresource. */
 export interface PullApplication extends KubeObject {
   spec?: {
+    project?: string;
     destination?: { name?: string; server?: string; namespace?: string };
     source?: unknown;
     sources?: unknown;
@@ -78,6 +79,11 @@ export const pullApplications = resourceType<PullApplication>({
   plural: 'applications',
   namespaced: true,
 });
+
+/** Name of an Application's AppProject. As in Argo CD, none means `default`. */
+export function projectOf({ spec }: PullApplication): string {
+  return spec?.project || 'default';
+}
 
 /** A ManifestWork of the basic pull model. */
 export interface PullWork extends ManifestWork {

@@ -1,3 +1,4 @@
+import { isDnsLabel } from '../../lib/base/index.ts';
 import { pullKeys } from './names.ts';
 import type { PullApplication } from './resources.ts';
 
@@ -15,7 +16,6 @@ export type PullIntent =
   | { readonly kind: 'invalid'; readonly problem: string }
   | { readonly kind: 'valid'; readonly target: PullTarget };
 
-const label = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 const yes = new Set(['1', 't', 'T', 'TRUE', 'true', 'True']);
 const no = new Set(['0', 'f', 'F', 'FALSE', 'false', 'False']);
 
@@ -36,11 +36,11 @@ export function pullIntentOf({ metadata }: PullApplication): PullIntent {
   if (cluster === '') {
     return { kind: 'none' };
   }
-  if (!label.test(cluster)) {
+  if (!isDnsLabel(cluster)) {
     return invalid(pullKeys.cluster, cluster, 'the name of a ManagedCluster');
   }
   const namespace = annotations[pullKeys.appNamespace] || metadata.namespace || 'argocd';
-  if (!label.test(namespace)) {
+  if (!isDnsLabel(namespace)) {
     return invalid(pullKeys.appNamespace, namespace, 'the name of a namespace');
   }
   return { kind: 'valid', target: { cluster, namespace, name: metadata.name } };

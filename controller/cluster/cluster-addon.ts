@@ -20,9 +20,11 @@ import {
 } from '../hub/index.ts';
 import { type Phase, rolloutProgress } from '../rollout/index.ts';
 import type { Foundation } from '../spec/index.ts';
+import { type ClientCertificatePlan, issuedOf } from '../trust/index.ts';
 import { NotDeliverableError } from './cluster-config.ts';
 import type { ClusterDeps, Enrolment } from './cluster-deps.ts';
-import { availability, manifestApplied, progress } from './cluster-health.ts';
+import { availability, certificateIssued, certificateIssuedType, manifestApplied, progress } from './cluster-health.ts';
+import { labelsCopied, labelsCopiedType } from './cluster-labels.ts';
 import { configReferences, configured } from './config-status.ts';
 import { hookCondition } from './detach-status.ts';
 import { ownerMetadata } from './owner-metadata.ts';
@@ -44,6 +46,12 @@ export async function ensureAddOn(
     throw new NotDeliverableError(
       `ManagedClusterAddOn ${cluster}/${addOnName} is being deleted; it is made again when it is gone`,
     );
+  }
+  if (live?.metadata.annotations?.[keys.issued] !== undefined && foundation.addOn.clientCertificate === 'Generated') {
+    // OCM's agent deletes the requested certificate: the record must not count when the cluster requests another one later.
+    const patch = { metadata: { annotations: { [keys.issued]: null } } };
+    await client.mergePatch(managedClusterAddOns, key, patch, { fieldManager, signal });
+    return;
   }
   if (live && (!isOurs(live) || live.metadata.annotations?.[keys.detaching])) {
     const annotations = {
@@ -93,6 +101,19 @@ export async function releaseAddOn(
   }
 }
 
+/** What a reconcile found about a cluster. */
+export interface AddOnProgress {
+  /** Why the works could not be written. */
+  readonly problem: string | undefined;
+  readonly phase: Phase;
+  /** Where the agent of the cluster connects; undefined while unknown. */
+  readonly endpoint: Foundation['endpoint'];
+  /** How the agent gets its certificate; undefined when that could not be decided. */
+  readonly plan: ClientCertificatePlan | undefined;
+  /** The labels and claims that could not be copied to the cluster Secret; undefined when it was not made. */
+  readonly skippedLabels: readonly string[] | undefined;
+}
+
 /**
  * Writes the add-on's conditions and configuration references in one patch, if they changed.
  * @returns the conditions before and after
@@ -100,8 +121,7 @@ export async function releaseAddOn(
 export async function writeAddOnStatus(
   { applier, caches, client }: Pick<ClusterDeps, 'applier' | 'caches' | 'client'>,
   { cluster, foundation, signal, now }: Enrolment,
-  problem: string | undefined,
-  phase: Phase,
+  { problem, phase, endpoint, plan, skippedLabels }: AddOnProgress,
 ): Promise<{ before: readonly Condition[]; conditions: readonly Condition[] }> {
   const works = caches.works
     .list(cluster)
@@ -114,15 +134,24 @@ export async function writeAddOnStatus(
   const key = { namespace: cluster, name: addOnName };
   const addOn = await applier.current(managedClusterAddOns, key, caches.addOns.get(key), signal);
   const before = addOn?.status?.conditions;
+  const connection = agentConnected(lease, endpoint);
+  const labels = skippedLabels && labelsCopied(skippedLabels);
   const changes: AddOnCondition[] = [
     configured({ caches, cluster }, works),
     manifestApplied(works, problem, findCondition(before, 'ManifestApplied')),
-    availability(works, caches.managedClusters.get({ name: cluster }), findCondition(before, 'Available')),
+    availability(works, caches.managedClusters.get({ name: cluster }), findCondition(before, 'Available'), connection),
     problem === undefined ? (rolloutProgress(phase, foundation) ?? progress(works, problem)) : progress(works, problem),
-    agentConnected(lease),
+    connection,
+    ...(plan?.isRequested ? [certificateIssued(issuedOf(addOn), plan, connection, now)] : []),
+    ...(labels ? [labels] : []),
   ];
   // The hook's condition remains from an earlier detachment.
-  let conditions: Condition[] = (before ?? []).filter(({ type }) => type !== hookCondition);
+  const obsolete = [
+    hookCondition,
+    ...(plan?.isRequested === false ? [certificateIssuedType] : []),
+    ...(skippedLabels?.length === 0 ? [labelsCopiedType] : []),
+  ];
+  let conditions: Condition[] = (before ?? []).filter(({ type }) => !obsolete.includes(type));
   for (const change of changes) {
     conditions = setCondition(conditions, change, now);
   }
@@ -136,7 +165,7 @@ export async function writeAddOnStatus(
     conditions,
     // The work agent's reports determine the health. No lease is renewed for this add-on.
     healthCheck: { mode: 'Customized' },
-    ...registrationsOf(cluster, foundation, addOn),
+    ...registrationsOf(cluster, plan, addOn),
     namespace: works.length > 0 ? namespaceOf(works) : (addOn.status?.namespace ?? 'argocd'),
     configReferences: configReferences({ caches, cluster }, addOn, works, completed),
   };
@@ -162,10 +191,14 @@ function namespaceOf(works: readonly ManifestWork[]): string {
 }
 
 /** The certificates that OCM's registration agent of the cluster requests. */
-function registrationsOf(cluster: string, { addOn }: Foundation, { status }: ManagedClusterAddOn) {
+function registrationsOf(
+  cluster: string,
+  plan: ClientCertificatePlan | undefined,
+  { status }: ManagedClusterAddOn,
+): Pick<NonNullable<ManagedClusterAddOn['status']>, 'registrations'> {
   const { commonName: user, organizations: groups } = agentSubject(cluster);
-  if (addOn.clientCertificate === 'CSR') {
+  if (plan?.isRequested) {
     return { registrations: [{ signerName, subject: { user, groups } }] };
   }
-  return status?.registrations === undefined ? {} : { registrations: [] };
+  return plan === undefined || status?.registrations === undefined ? {} : { registrations: [] };
 }

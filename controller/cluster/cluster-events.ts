@@ -1,6 +1,7 @@
 import { type Condition, type EventRecorder, findCondition, isConditionTrue } from '../../lib/kube/index.ts';
 import type { GitOpsCluster } from '../hub/index.ts';
 import type { Trouble } from '../ownership/index.ts';
+import { agentNotConnected, certificateIssuedType } from './cluster-health.ts';
 import type { TroubleDelays } from './cluster-trouble.ts';
 
 /** The change of a cluster in one reconcile. */
@@ -21,6 +22,7 @@ const reasons: Readonly<Record<string, string>> = {
   ManifestApplied: 'ClusterRefusesWork',
   Available: 'ClusterUnavailable',
   AgentConnected: 'AgentDisconnected',
+  [certificateIssuedType]: 'CertificateMissing',
 };
 
 /**
@@ -51,7 +53,7 @@ export function recordClusterEvents(
     );
   }
   if (trouble !== undefined && trouble.step !== known?.step) {
-    const reason = reasons[trouble.step];
+    const reason = trouble.reason === agentNotConnected ? reasons.AgentConnected : reasons[trouble.step];
     if (reason && !(firstReconcile && wasRecorded(trouble, firstReconcile))) {
       events.warning(gitOpsCluster, reason, `cluster ${cluster}: ${trouble.message}`);
     }
@@ -60,7 +62,7 @@ export function recordClusterEvents(
     events.normal(
       gitOpsCluster,
       'ClusterRecovered',
-      `cluster ${cluster} is well again: ${known.step} was ${known.reason}`,
+      `cluster ${cluster} has recovered: ${known.step} was ${known.reason} since ${known.since}`,
     );
   }
 }

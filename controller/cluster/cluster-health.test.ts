@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Condition } from '../../lib/kube/index.ts';
 import { agentConnected, type ManagedCluster, type ManifestWork } from '../hub/index.ts';
-import { availability, manifestApplied, progress } from './cluster-health.ts';
+import { availability as availabilityWith, certificateIssued, manifestApplied, progress } from './cluster-health.ts';
 
 const at = '2030-01-01T00:00:00Z';
 const condition = (type: string, status: Condition['status'], message = ''): Condition => ({
@@ -17,6 +17,12 @@ const cluster = (status: Condition['status']): ManagedCluster => ({
   status: { conditions: [condition('ManagedClusterConditionAvailable', status)] },
 });
 const up = cluster('True');
+const lease = (connected: string) => ({
+  metadata: { name: 'l', annotations: { 'argocd-agent.argoproj-labs.io/connected': connected } },
+  spec: { acquireTime: at, renewTime: at },
+});
+const availability = (works: ManifestWork[], of: ManagedCluster, before: Condition | undefined) =>
+  availabilityWith(works, of, before, agentConnected(lease('true')));
 
 function work(
   options: { applied?: Condition['status']; ready?: Record<string, number | undefined>; refused?: string } = {},
@@ -132,13 +138,29 @@ test('a cluster that applied before is updating', () => {
 });
 
 test('agentConnected reports what the principal records', () => {
-  const lease = (connected: string) => ({
-    metadata: { name: 'l', annotations: { 'argocd-agent.argoproj-labs.io/connected': connected } },
-    spec: { acquireTime: at, renewTime: at },
-  });
   expect(agentConnected(undefined)).toMatchObject({ status: 'False', reason: 'NeverConnected' });
   expect(agentConnected(lease('true'))).toMatchObject({ status: 'True', message: expect.stringContaining(at) });
   expect(agentConnected(lease('false'))).toMatchObject({ status: 'False', reason: 'Disconnected' });
+  expect(agentConnected(lease('false'), { address: '2001:db8::1', port: '8444' }).message).toBe(
+    `the agent has not been connected to [2001:db8::1]:8444 since ${at}`,
+  );
+});
+
+test('an agent that only lacks its connection is reported with the address that it dials', () => {
+  const down = { ready: { 'argocd-agent-agent': 0, controller: 1 } };
+  const disconnected = agentConnected(lease('false'), { address: '127.0.0.1', port: '8444' });
+  expect(availabilityWith([work(down)], up, undefined, disconnected)).toEqual({
+    type: 'Available',
+    status: 'False',
+    reason: 'AgentNotConnected',
+    message: `the agent has not been connected to 127.0.0.1:8444 since ${at}; not ready: argocd-agent-agent`,
+  });
+  expect(availability([work(down)], up, undefined)).toMatchObject({ reason: 'ProbeUnavailable' });
+  const all = { ready: { 'argocd-agent-agent': 0, controller: 0 } };
+  expect(availabilityWith([work(all)], up, undefined, disconnected)).toMatchObject({
+    reason: 'ProbeUnavailable',
+    message: 'not ready: argocd-agent-agent, controller',
+  });
 });
 
 test('the status that argocd-operator writes for an ArgoCD counts', () => {
@@ -175,4 +197,27 @@ test('the message names an object that the cluster must have and lacks', () => {
     reason: 'ResourceNotAvailable',
     message: 'ManifestWork w: the cluster does not have CustomResourceDefinition applications.argoproj.io',
   });
+});
+
+test('a cluster that does not request its certificate is reported with what to do', () => {
+  const now = new Date('2030-01-01T12:00:00Z');
+  const [on, off, lost] = [agentConnected(lease('true')), agentConnected(undefined), agentConnected(lease('false'))];
+  const judge = (until: string | undefined, isDelivered: boolean, connection = off) =>
+    certificateIssued(until === undefined ? undefined : { until }, { isDelivered }, connection, now);
+  expect(judge('2030-01-02T00:00:00Z', false)).toMatchObject({ status: 'True', reason: 'Issued' });
+  const never = judge(undefined, false);
+  expect(never).toMatchObject({ status: 'False', reason: 'NotRequested' });
+  expect(never.message).toMatch(/registration agent .* has not requested .*clientCertificate: Generated/);
+  expect(judge('2030-01-01T00:00:00Z', false)).toMatchObject({
+    status: 'False',
+    reason: 'Expired',
+    message: expect.stringContaining('expired at 2030-01-01T00:00:00Z'),
+  });
+  // A delivered key does not hide that the cluster does not request its own.
+  expect(judge(undefined, true, on)).toMatchObject({ status: 'False', reason: 'NotRequested' });
+  expect(judge(undefined, true, on).message).toMatch(/uses the key that the hub delivered$/);
+  // The record of the certificate may be lost, but nothing else lets an agent connect.
+  expect(judge(undefined, false, on)).toMatchObject({ status: 'True', reason: 'InUse' });
+  expect(judge(undefined, false, lost)).toMatchObject({ status: 'True', reason: 'InUse' });
+  expect(judge('2030-01-01T00:00:00Z', false, lost)).toMatchObject({ status: 'False', reason: 'Expired' });
 });

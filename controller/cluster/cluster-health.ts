@@ -7,11 +7,20 @@ interface Workload {
   readonly replicas: number | undefined;
 }
 
-/** The condition Available by OCM's conventions, computed from the status that the work agent reports. */
+/** Name of the agent's Deployment. Its pod is ready while the agent is connected. */
+const agentDeployment = 'argocd-agent-agent';
+/** Reason of the condition Available when nothing is missing but the agent's connection. */
+export const agentNotConnected = 'AgentNotConnected';
+
+/**
+ * The condition Available by OCM's conventions, computed from the status that the work agent reports.
+ * @param connection the condition AgentConnected
+ */
 export function availability(
   works: readonly ManifestWork[],
   cluster: ManagedCluster | undefined,
   before: Condition | undefined,
+  connection: AddOnCondition,
 ): AddOnCondition {
   const type = 'Available';
   if (cluster && !isConditionTrue(cluster.status?.conditions, 'ManagedClusterConditionAvailable')) {
@@ -44,10 +53,55 @@ export function availability(
     return { type, status: 'Unknown', reason: 'NoProbeResult', message: 'no status of a workload has come back yet' };
   }
   const down = workloads.filter(({ ready, replicas }) => replicas !== 0 && (ready ?? 0) < 1).map(({ name }) => name);
+  if (down.join() === agentDeployment && connection.status !== 'True') {
+    const message = `${connection.message}; not ready: ${agentDeployment}`;
+    return { type, status: 'False', reason: agentNotConnected, message };
+  }
   if (down.length > 0) {
     return { type, status: 'False', reason: 'ProbeUnavailable', message: `not ready: ${down.join(', ')}` };
   }
   return { type, status: 'True', reason: 'ProbeAvailable', message: 'argocd-agent-addon add-on is available.' };
+}
+
+/** Type of the condition that tells whether a cluster that is to request its agent's certificate has got one. */
+export const certificateIssuedType = 'ClientCertificateIssued';
+
+/**
+ * The condition ClientCertificateIssued. Whether OCM's registration agent of a cluster can request certificates for
+ * add-ons is not known on the hub before it does. So the condition is False until then, and says what to do.
+ * @param issued the certificate that the cluster requested last
+ * @param connection the condition AgentConnected
+ */
+export function certificateIssued(
+  issued: { readonly until: string } | undefined,
+  { isDelivered }: { readonly isDelivered: boolean },
+  connection: AddOnCondition,
+  now: Date,
+): AddOnCondition {
+  const type = certificateIssuedType;
+  const isValid = issued !== undefined && Date.parse(issued.until) > now.getTime();
+  if (isValid) {
+    return {
+      type,
+      status: 'True',
+      reason: 'Issued',
+      message: `the cluster requested a certificate, valid until ${issued.until}`,
+    };
+  }
+  // The record of a certificate can be lost with the add-on. But no other certificate lets the agent connect.
+  const hasConnected = issued === undefined ? connection.reason !== 'NeverConnected' : connection.status === 'True';
+  if (!isDelivered && hasConnected) {
+    const message = 'the agent has connected with a certificate that the cluster requested';
+    return { type, status: 'True', reason: 'InUse', message };
+  }
+  const advice = `see the log of klusterlet-registration-agent on the cluster. If it cannot request certificates for add-ons, set spec.argoCDAgentAddon.clientCertificate: Generated, and the hub delivers a key`;
+  if (issued !== undefined) {
+    const message = `the certificate that the cluster requested expired at ${issued.until}, and it has not requested another one: ${advice}`;
+    return { type, status: 'False', reason: 'Expired', message };
+  }
+  const meanwhile = isDelivered ? '. Until then the agent uses the key that the hub delivered' : '';
+  const message = `OCM's registration agent of the cluster has not requested the certificate of the agent: ${advice}${meanwhile}`;
+  return { type, status: 'False', reason: 'NotRequested', message };
 }
 
 /** The condition Progressing: whether all works are applied. */
@@ -119,7 +173,7 @@ function refusal(work: ManifestWork): string | undefined {
     if (found) {
       const { kind, namespace, name } = resourceMeta;
       const what = `${kind} ${namespace ? `${namespace}/` : ''}${name}`;
-      return `ManifestWork ${work.metadata.name}: ${what}: ${found.message}${whatToGrant(found.message)}`;
+      return `ManifestWork ${work.metadata.name}: ${what}: ${found.message}${advice(found.message)}`;
     }
   }
   return `ManifestWork ${work.metadata.name}: ${applied.message}`;
@@ -141,10 +195,13 @@ function absence(work: ManifestWork): string | undefined {
 const workloadKinds = new Set(['Deployment', 'StatefulSet', 'ArgoCD']);
 
 /**
- * Instructions for an administrator of the cluster when the work agent lacks a right. OCM aggregates ClusterRoles with
+ * Instructions for an administrator of the cluster when a StatefulSet cannot be changed, or when the work agent lacks a right. OCM aggregates ClusterRoles with
  * this label into the rights of its work agent.
  */
-function whatToGrant(message: string): string {
+function advice(message: string): string {
+  if (/updates to statefulset spec .* are forbidden/.test(message)) {
+    return '; delete the StatefulSet on the cluster with kubectl delete --cascade=orphan: its pods stay, and it is made again';
+  }
   const found = /cannot (\S+) resource "([^"]+)" in API group "([^"]*)"/.exec(message);
   if (found === null) {
     return '';

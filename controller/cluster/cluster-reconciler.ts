@@ -1,15 +1,18 @@
 import { isConflict, parseKey, secrets } from '../../lib/kube/index.ts';
-import { isDetaching, isRetaining, labelValue, untilRenewal } from '../hub/index.ts';
+import { type GitOpsCluster, isDetaching, isRetaining, labelValue, untilRenewal } from '../hub/index.ts';
 import { type ClusterReport, currentOwnerOf, healthOf, type Trouble } from '../ownership/index.ts';
+import type { Foundation } from '../spec/index.ts';
 import type { ClusterDeps } from './cluster-deps.ts';
 import { type ClusterChange, recordClusterEvents } from './cluster-events.ts';
-import { findTrouble } from './cluster-trouble.ts';
+import { findTrouble, type TroubleDelays } from './cluster-trouble.ts';
 import { detachCluster } from './detach.ts';
 import { ensureCluster } from './ensure-cluster.ts';
 
 /** Reconciles managed clusters. */
 export class ClusterReconciler {
   readonly #deps: ClusterDeps;
+  /** The GitOpsClusters of detached clusters, by cluster. Nothing on the hub names them when a cluster is completely left. */
+  readonly #leaving = new Map<string, GitOpsCluster>();
 
   constructor(deps: ClusterDeps) {
     this.#deps = deps;
@@ -55,13 +58,13 @@ export class ClusterReconciler {
     const conflict = errors.find(isConflict);
     if (conflict) {
       // A conflict with another writer is not a problem: the next reconcile follows at once.
-      this.#recordEvents(owner, { cluster, before, conditions, known, trouble: known });
+      this.#recordEvents(foundation, { cluster, before, conditions, known, trouble: known });
       throw conflict;
     }
     const { problems } = report;
-    const delays = this.#deps.troubleDelays;
+    const delays = this.#delaysOf(foundation);
     const { trouble, lookAgainMs } = findTrouble({ problems, conditions, known, delays, now });
-    this.#recordEvents(owner, { cluster, before, conditions, known, trouble });
+    this.#recordEvents(foundation, { cluster, before, conditions, known, trouble });
     this.#report(cluster, trouble ? { ...report, trouble } : report);
     if (errors.length > 0) {
       throw errors[0];
@@ -70,11 +73,19 @@ export class ClusterReconciler {
     return { requeueAfterMs: Math.min(renewal, lookAgainMs ?? renewal) };
   }
 
+  /** A cluster fails with its progress deadline, if that is over before the usual time. */
+  #delaysOf({ rolloutStrategy }: Foundation): TroubleDelays {
+    const { troubleDelays } = this.#deps;
+    return { ...troubleDelays, slowMs: Math.min(troubleDelays.slowMs, rolloutStrategy.progressDeadlineMs) };
+  }
+
   #recordEvents(
-    owner: string,
+    foundation: Foundation,
     change: Omit<ClusterChange, 'firstReconcile'> & { readonly trouble: Trouble | undefined },
   ): void {
-    const { caches, events, reports, troubleDelays: delays, startedAt } = this.#deps;
+    const { caches, events, reports, startedAt } = this.#deps;
+    const delays = this.#delaysOf(foundation);
+    const owner = foundation.key;
     const gitOpsCluster = caches.gitOpsClusters.get(parseKey(owner));
     if (gitOpsCluster === undefined) {
       return;
@@ -113,17 +124,19 @@ export class ClusterReconciler {
       events.normal(
         gitOpsCluster,
         'ClusterLeaving',
-        `cluster ${cluster} is no longer selected and is being cleaned up`,
+        gitOpsCluster.metadata.deletionTimestamp
+          ? `cluster ${cluster} is being cleaned up: its GitOpsCluster is deleted`
+          : `cluster ${cluster} is no longer selected and is being cleaned up`,
       );
+    }
+    if (gitOpsCluster) {
+      this.#leaving.set(cluster, gitOpsCluster);
     }
     this.#deps.rollouts.forget(cluster);
     const progress = await detachCluster(this.#deps, { cluster, now: this.#deps.now(), signal });
     const none = { problems: {}, health: healthOf([]) };
     const report = progress && { cluster, owner, detaching: progress.waitingFor, ...none };
     this.#report(cluster, report);
-    if (progress === undefined && gitOpsCluster) {
-      events.normal(gitOpsCluster, 'ClusterLeft', `nothing is left of what was made for cluster ${cluster}`);
-    }
     if (gitOpsCluster?.metadata.deletionTimestamp) {
       this.#deps.statusChanged(owner);
     }
@@ -132,8 +145,12 @@ export class ClusterReconciler {
 
   #report(cluster: string, report: ClusterReport | undefined): void {
     const changed = this.#deps.reports.report(cluster, report);
-    if (report === undefined && changed.length > 0) {
-      this.#deps.logger.info({ cluster, gitOpsClusters: changed }, 'removed all objects of the cluster from the hub');
+    const former = this.#leaving.get(cluster);
+    if (former && report?.detaching === undefined) {
+      this.#leaving.delete(cluster);
+      if (report === undefined) {
+        this.#deps.events.normal(former, 'ClusterLeft', `all objects of cluster ${cluster} are removed from the hub`);
+      }
     }
     for (const key of changed) {
       this.#deps.statusChanged(key);

@@ -50,6 +50,17 @@ test('a cluster that OCM reports as unreachable is trouble at once', () => {
   expect(judge(but(silent), after(0)).trouble).toMatchObject({ step: 'Available', reason: silent.reason });
 });
 
+test('an agent without a certificate: the missing request is the reason, not that the agent is not ready', () => {
+  const missing = condition('ClientCertificateIssued', 'False', 'NotRequested');
+  const down = but(condition('Available', 'False'), condition('AgentConnected', 'False'));
+  expect(judge([...down, missing], after(299)).trouble).toBeUndefined();
+  const { trouble } = judge([...down, missing], after(300));
+  expect(trouble).toMatchObject({ step: 'ClientCertificateIssued', reason: 'NotRequested' });
+  expect(recorded({ trouble: trouble as Trouble })).toEqual(['Warning CertificateMissing']);
+  const silent = condition('Available', 'Unknown', 'ManagedClusterLeaseUpdateStopped');
+  expect(judge([...but(silent), missing], after(300)).trouble).toMatchObject({ step: 'Available' });
+});
+
 /** The Events about a cluster that one reconcile records. */
 function recorded(change: Partial<Parameters<typeof recordClusterEvents>[2]>): string[] {
   const events: string[] = [];
@@ -88,6 +99,9 @@ const trouble: Trouble = {
 
 test('trouble is recorded when it begins and when it ends, not in between', () => {
   expect(recorded({ trouble })).toEqual(['Warning AgentDisconnected']);
+  expect(recorded({ trouble: { ...trouble, step: 'Available', reason: 'AgentNotConnected' } })).toEqual([
+    'Warning AgentDisconnected',
+  ]);
   expect(recorded({ known: trouble, trouble: { ...trouble, message: 'other' } })).toEqual([]);
   expect(recorded({ known: trouble })).toEqual(['Normal ClusterRecovered']);
   expect(recorded({ known: trouble, trouble: { ...trouble, step: 'Available' } })).toEqual([

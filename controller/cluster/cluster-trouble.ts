@@ -1,5 +1,6 @@
 import { type Condition, findCondition, rfc3339 } from '../../lib/kube/index.ts';
 import type { ClusterConcern, Trouble } from '../ownership/index.ts';
+import { certificateIssuedType } from './cluster-health.ts';
 
 /** How long a problem may last before it counts as trouble, in milliseconds. */
 export interface TroubleDelays {
@@ -64,9 +65,12 @@ function limits(conditions: readonly Condition[], { refusedMs, slowMs }: Trouble
   const available = findCondition(conditions, 'Available');
   // OCM has already waited before it reports that a cluster does not respond.
   const isSilent = available?.status === 'Unknown' && /^ManagedCluster/.test(available.reason);
+  // An agent without a certificate is not available either: what it lacks is the better reason.
   return [
     ['ManifestApplied', isRefused ? refusedMs : slowMs],
-    ['Available', isSilent ? 0 : slowMs],
+    ...(isSilent ? [['Available', 0] as [string, number]] : []),
+    [certificateIssuedType, slowMs],
+    ['Available', slowMs],
     ['AgentConnected', slowMs],
   ];
 }

@@ -1,7 +1,15 @@
 import { expect, describe as suite, test } from 'vitest';
-import { startCluster } from '../../e2e/testbed/index.ts';
+import { borrowCluster } from '../../e2e/testbed/index.ts';
 import { until } from '../../lib/base/testing.ts';
-import { crds, type Deployment, deployments, events, findCondition, type KubeObject } from '../../lib/kube/index.ts';
+import {
+  type ConfigMap,
+  crds,
+  type Deployment,
+  deployments,
+  events,
+  findCondition,
+  type KubeObject,
+} from '../../lib/kube/index.ts';
 import {
   addOnDeploymentConfigs,
   gitOpsClusters,
@@ -12,7 +20,7 @@ import {
 } from '../hub/index.ts';
 import { useHub, workNames } from '../testing/hub.ts';
 
-const hub = useHub(startCluster);
+const hub = useHub(borrowCluster);
 
 const condition = async (cluster: string, type: string) =>
   findCondition((await hub.addOn(cluster))?.status?.conditions, type);
@@ -141,16 +149,23 @@ suite('a new version of Argo CD on the hub', () => {
       await hub.fixture.reportWork(cluster, name, ready);
     }
   };
+  const allAreWell = async () => {
+    for (const cluster of [hub.a, hub.b]) {
+      await isWell(cluster);
+    }
+  };
+  /** The fleet runs a version, and its controller says the time of `clock`. */
+  const settledFleet = async (version: string, clock?: () => Date) => {
+    await hubRuns(version);
+    await hub.enroll(clock && { clock });
+    await allAreWell();
+  };
   const rollout = (status: string, message: RegExp) =>
     hub.fixture.conditionIs([hub.ns, 'fleet'], 'ClustersUpToDate', status, message);
 
   test('is delivered to one cluster after the other, each when the previous one is healthy', async () => {
     const { a, b } = hub;
-    await hubRuns('3.2.6');
-    await hub.enroll();
-    for (const cluster of [a, b]) {
-      await isWell(cluster);
-    }
+    await settledFleet('3.2.6');
     await rollout('True', /^2 of 2 clusters have Argo CD quay\.io\/argoproj\/argocd:v3\.2\.6, agent /);
     await hub.idle();
     await hubRuns('3.3.0');
@@ -180,11 +195,7 @@ suite('a new version of Argo CD on the hub', () => {
   test('stops at a cluster that fails, continues when it is healthy, and does not wait for an unreachable one', async () => {
     const { ns, a, b } = hub;
     let now = Date.now();
-    await hubRuns('3.2.6');
-    await hub.enroll({ clock: () => new Date(now) });
-    for (const cluster of [a, b]) {
-      await isWell(cluster);
-    }
+    await settledFleet('3.2.6', () => new Date(now));
     await hub.idle();
     await hubRuns('3.3.0');
     await has(a, '3.3.0');
@@ -205,6 +216,81 @@ suite('a new version of Argo CD on the hub', () => {
     expect(await imageOf(b)).toBe(image('3.2.6'));
     await hub.fixture.clusterAvailable(a, 'Unknown');
     await has(b, '3.3.0');
+  });
+
+  test('a wrong port of the principal reaches one cluster; the status names the address that its agent dials', async () => {
+    const { ns, a, b } = hub;
+    let now = Date.now();
+    await hub.enroll({ clock: () => new Date(now) });
+    for (const cluster of [a, b]) {
+      await isWell(cluster);
+      await hub.fixture.agentConnected(ns, cluster);
+    }
+    await hub.fixture.conditionIs([ns, 'fleet'], 'ClustersReady', 'True');
+    const portOf = async (cluster: string) => {
+      const params = (await hub.work(cluster, 'agent'))?.spec.workload.manifests.find(
+        ({ metadata }) => metadata.name === 'argocd-agent-params',
+      );
+      return (params as ConfigMap | undefined)?.data?.['agent.server.port'];
+    };
+    const setPort = (principalServerPort: string) =>
+      hub.fixture.gitOpsCluster(ns, 'fleet', 'placement', { principalServerPort });
+    await setPort('8444');
+    await until('the port on the first cluster', async () => (await portOf(a)) === '8444');
+    await hub.fixture.agentConnected(ns, a, false);
+    await isWell(a);
+    await hub.fixture.reportWork(a, 'argocd-agent-addon-agent', 0);
+    await until('what is not ready', async () => (await condition(a, 'Available'))?.message.includes('; not ready: '));
+    now += 11 * 60_000;
+    await hub.client.mergePatch(managedClusters, { name: a }, { metadata: { labels: { looked: 'at' } } });
+    await rollout('False', new RegExp(`is stopped: 0 of 2 clusters done, failed: \\[${a}\\], 1 to follow;`));
+    const ready = await hub.fixture.conditionIs([ns, 'fleet'], 'ClustersReady', 'False', /failing: /);
+    expect(ready).toMatchObject({ reason: 'Failed' });
+    expect(ready.message).toContain(
+      `failing: [${a}]: the agent has not been connected to principal.example.com:8444; not ready: argocd-agent-agent`,
+    );
+    await until('an Event', async () =>
+      (await hub.client.list(events, { namespace: ns })).some(({ reason }) => reason === 'AgentDisconnected'),
+    );
+    await hub.idle();
+    expect(await portOf(b)).toBe('443');
+    await setPort('443');
+    await until('the former port on the first cluster', async () => (await portOf(a)) === '443');
+    await rollout('False', /under way: /);
+    await isWell(a);
+    await hub.fixture.agentConnected(ns, a);
+    await rollout('True', /^2 of 2 clusters have .*principal at principal\.example\.com:443$/);
+  });
+
+  test('a cluster that fails long after the rollout does not stop it again', async () => {
+    const { ns, a, b } = hub;
+    let now = Date.now();
+    await settledFleet('3.2.6', () => new Date(now));
+    await hubRuns('3.3.0');
+    for (const cluster of [a, b]) {
+      await has(cluster, '3.3.0');
+      await isWell(cluster);
+    }
+    await rollout('True', /^2 of 2 clusters have .*v3\.3\.0/);
+    await until('the record of the end', async () => {
+      const all = await Promise.all([a, b].map((cluster) => hub.work(cluster, 'argocd')));
+      return all.every(
+        (work) => work?.metadata.annotations?.['apps.open-cluster-management.io/rollout-over'] === 'true',
+      );
+    });
+    await hub.idle();
+    now += 30 * 60_000;
+    for (const cluster of [a, b]) {
+      await isWell(cluster, 0);
+      await hub.fixture.agentConnected(ns, cluster, false);
+    }
+    await hub.fixture.conditionIs([ns, 'fleet'], 'ClustersReady', 'False', /^0 of 2 clusters available/);
+    await hub.restart();
+    await hub.idle();
+    expect(await hub.fixture.condition(ns, 'fleet', 'ClustersUpToDate')).toMatchObject({ status: 'True' });
+    expect((await condition(a, 'Progressing'))?.reason).not.toBe('Failed');
+    const reasons = (await hub.client.list(events, { namespace: ns })).map(({ reason }) => reason);
+    expect(reasons).not.toContain('ClustersUpToDateFailed');
   });
 
   test('reaches a new cluster at once, and all clusters when other settings change', async () => {

@@ -10,8 +10,7 @@ import {
   partWorkName,
 } from '../hub/index.ts';
 import type { RenderedWork } from '../render/index.ts';
-import { type ClusterRelease, versionKeys } from '../rollout/index.ts';
-import { versionText } from '../spec/index.ts';
+import { type ClusterRelease, versionAnnotations, versionKeys } from '../rollout/index.ts';
 import { NotDeliverableError } from './cluster-config.ts';
 import type { ClusterDeps, Enrolment } from './cluster-deps.ts';
 import { configHashAnnotation, configHashes } from './config-status.ts';
@@ -25,7 +24,7 @@ export async function ensureWorks(
   { applier, caches }: Pick<ClusterDeps, 'applier' | 'caches'>,
   { cluster, foundation, signal }: Enrolment,
   rendered: readonly RenderedWork[],
-  { version, updatedAt }: Pick<ClusterRelease, 'version' | 'updatedAt'>,
+  release: Omit<ClusterRelease, 'crds' | 'isHeld'>,
 ): Promise<boolean> {
   const cleanUp = caches.works.get({ namespace: cluster, name: cleanUpWork.name });
   if (cleanUp) {
@@ -51,8 +50,7 @@ export async function ensureWorks(
         annotations: {
           ...annotations,
           [configHashAnnotation]: configs,
-          [versionKeys.version]: versionText(version),
-          ...(updatedAt === undefined ? {} : { [versionKeys.updatedAt]: updatedAt }),
+          ...versionAnnotations(release.version, release),
         },
       },
       spec,
@@ -95,6 +93,8 @@ export async function ensureWorks(
 /** Fields of a work that are removed when they are no longer desired. */
 const ownPlaces = [
   ['metadata', 'annotations', versionKeys.updatedAt],
+  ['metadata', 'annotations', versionKeys.reconnects],
+  ['metadata', 'annotations', versionKeys.isOver],
   ['spec', 'workload'],
   ['spec', 'manifestConfigs'],
   ['spec', 'deleteOption'],

@@ -7,6 +7,9 @@ import { type ConfigScope, configOf, configReferenceOf } from './cluster-config.
 /** Annotation on a work: hashes of its configurations, as OCM's add-on manager writes it. */
 export const configHashAnnotation = 'open-cluster-management.io/config-spec-hash';
 
+/** Most container IDs in a condition, which takes 32 KiB. */
+const mostNamed = 10;
+
 /** The condition Configured: whether the configuration is valid, and which of its container IDs match no container. */
 export function configured(scope: ConfigScope, works: readonly ManifestWork[]): AddOnCondition {
   const type = 'Configured';
@@ -18,7 +21,9 @@ export function configured(scope: ConfigScope, works: readonly ManifestWork[]): 
   }
   const manifests = works.flatMap(({ spec }) => spec.workload.manifests);
   const unmatched = manifests.length > 0 ? unmatchedContainers(manifests, config) : [];
-  const note = unmatched.length > 0 ? `; no container is ${unmatched.join(', ')} (spec.resourceRequirements)` : '';
+  const more = unmatched.length > mostNamed ? ` and ${unmatched.length - mostNamed} more` : '';
+  const names = `${unmatched.slice(0, mostNamed).join(', ')}${more}`;
+  const note = unmatched.length > 0 ? `; no container is ${names} (spec.resourceRequirements)` : '';
   return { type, status: 'True', reason: 'ConfigurationsConfigured', message: `Configurations configured${note}` };
 }
 

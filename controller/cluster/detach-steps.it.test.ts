@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { startCluster } from '../../e2e/testbed/index.ts';
+import { borrowCluster } from '../../e2e/testbed/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import {
   events,
@@ -21,7 +21,7 @@ import {
 } from '../hub/index.ts';
 import { useHub } from '../testing/hub.ts';
 
-const hub = useHub(startCluster);
+const hub = useHub(borrowCluster);
 
 /** Creates the owner of an ApplicationSet's Applications. It must exist for the garbage collector. */
 async function applicationSet(): Promise<OwnerReference> {
@@ -280,11 +280,11 @@ test('ocm defect H3: of two GitOpsClusters that select a cluster the older owns 
   await hub.fixture.gitOpsCluster(other, 'younger', 'second', { principalServerAddress: 'other.example.com' });
   hub.start();
   await hub.fixture.conditionIs([ns, 'older'], 'Ready', 'True');
-  await hub.fixture.conditionIs([other, 'younger'], 'Ready', 'True');
+  await hub.fixture.conditionIs([other, 'younger'], 'Ready', 'False', /already belongs to the older/);
   await hub.fixture.conditionIs(
     [other, 'younger'],
     'PlacementEvaluated',
-    'True',
+    'False',
     new RegExp(`${a} already belongs to the older GitOpsCluster ${ns}/older`),
   );
   const serverOf = async (cluster: string) => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { startCluster } from '../../e2e/testbed/index.ts';
+import { borrowCluster } from '../../e2e/testbed/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import { namespaces, secrets } from '../../lib/kube/index.ts';
 import {
@@ -13,7 +13,7 @@ import {
 } from '../hub/index.ts';
 import { useHub } from '../testing/hub.ts';
 
-const hub = useHub(startCluster);
+const hub = useHub(borrowCluster);
 const held = { metadata: { finalizers: ['cluster.open-cluster-management.io/api-resource-cleanup'] } };
 const cleanUpKey = (cluster: string) => ({ namespace: cluster, name: 'addon-argocd-agent-addon-pre-delete' });
 const addOnKey = (cluster: string) => ({ namespace: cluster, name: 'argocd-agent-addon' });
@@ -43,7 +43,7 @@ const wants = (namespace: string, name: string, cluster: string) =>
   hub.fixture.conditionIs(
     [namespace, name],
     'PlacementEvaluated',
-    'True',
+    'False',
     new RegExp(`${cluster} already belongs to the older GitOpsCluster`),
   );
 const isGone = async (namespace: string, name: string) =>

@@ -203,7 +203,7 @@ async function runCleanUp(deps: DetachDeps, detachment: Detachment): Promise<Det
     const spec = renderCleanUp(templates, {
       namespace: addOn?.status?.namespace ?? 'argocd',
       otherNamespaces: addOn?.metadata.annotations?.[keys.namespaces]?.split(',') ?? [],
-      image: delivery.agentImage,
+      image: delivery.cleanUpImage ?? delivery.agentImage,
       pullPolicy: delivery.pullPolicy,
       config: configOrNone(deps, cluster),
     });
@@ -244,7 +244,7 @@ function configOrNone({ caches, logger }: Pick<DetachDeps, 'caches' | 'logger'>,
     if (!(error instanceof NotDeliverableError)) {
       throw error;
     }
-    logger.warn({ cluster, err: error }, 'cleaning up without the settings of the cluster');
+    logger.warn({ cluster, error }, 'cleaning up without the settings of the cluster');
     return noConfig;
   }
 }

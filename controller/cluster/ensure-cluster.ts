@@ -1,11 +1,14 @@
 import type { Condition } from '../../lib/kube/index.ts';
+import { addOnName } from '../hub/index.ts';
 import { type ClusterConcern, type ClusterReport, healthOf } from '../ownership/index.ts';
+import { isTakenOver } from '../trust/index.ts';
 import { ensureAddOn, writeAddOnStatus } from './cluster-addon.ts';
 import { clusterCertificates } from './cluster-certificates.ts';
 import { configOf } from './cluster-config.ts';
 import type { ClusterDeps, Enrolment } from './cluster-deps.ts';
 import { ensureDelivered, ensureImported } from './cluster-secrets.ts';
 import { ensureWorks } from './cluster-works.ts';
+import { deliversOrderedPods } from './delivered-values.ts';
 import { cleanFormerNamespaces, recordFormerNamespaces } from './former-namespaces.ts';
 import { renderCluster } from './render-cluster.ts';
 
@@ -41,10 +44,16 @@ export async function ensureCluster(deps: ClusterDeps, enrolment: Enrolment): Pr
       return undefined;
     }
   };
+  // Until its Secret exists, only the add-on shows that argocd-pull-integration enrolled a cluster. So it is changed later.
+  const takesOver = isTakenOver(caches.addOns.get({ namespace: cluster, name: addOnName }));
+  const delivering = attempt('works', () => ensureDelivered(deps, enrolment));
   const [imported, secrets] = await Promise.all([
     attempt('import', () => ensureImported(deps, enrolment)),
-    attempt('works', () => ensureDelivered(deps, enrolment)),
-    attempt('addOn', () => ensureAddOn(deps, enrolment)),
+    delivering,
+    attempt('addOn', async () => {
+      await (takesOver ? delivering : undefined);
+      await ensureAddOn(deps, enrolment);
+    }),
   ]);
   // Called even when other concerns failed: a cluster that cannot be delivered to must not keep its place in a rollout.
   const delivery = await attempt('works', () => rollouts.deliveryFor(foundation, cluster, signal));
@@ -54,6 +63,7 @@ export async function ensureCluster(deps: ClusterDeps, enrolment: Enrolment): Pr
     (await attempt('works', async () => {
       const config = configOf({ caches, cluster });
       const { key, addOn, endpoint, authorities } = foundation;
+      const orderedPods = deliversOrderedPods(caches.works.list(cluster));
       // The version stands for the CRDs: it contains their hash and is much shorter.
       const input = [
         key,
@@ -64,10 +74,11 @@ export async function ensureCluster(deps: ClusterDeps, enrolment: Enrolment): Pr
         config,
         delivery.version,
         secrets.delivered,
+        orderedPods,
       ];
       return renderings.of(cluster, input, () =>
         renderCluster(
-          { cluster, templates, foundation, delivery: settings, config, release: delivery },
+          { cluster, templates, foundation, delivery: settings, config, release: delivery, orderedPods },
           secrets.delivered,
         ),
       );
@@ -82,8 +93,17 @@ export async function ensureCluster(deps: ClusterDeps, enrolment: Enrolment): Pr
       }
       return isChanged;
     }));
+  const endpoint = delivery?.version.endpoint ?? foundation.endpoint;
   const { phase, until } = rollouts.report(foundation, cluster, written !== false);
-  const status = await attempt('addOn', () => writeAddOnStatus(deps, enrolment, problems.works, phase));
+  const status = await attempt('addOn', () =>
+    writeAddOnStatus(deps, enrolment, {
+      problem: problems.works,
+      phase,
+      endpoint,
+      plan: secrets?.plan,
+      skippedLabels: imported?.skippedLabels,
+    }),
+  );
   const { before, conditions } = status ?? { before: [], conditions: [] };
   const isComplete = problems.import === undefined && problems.works === undefined;
   const certificates =

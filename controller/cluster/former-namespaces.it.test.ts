@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
-import { startCluster } from '../../e2e/testbed/index.ts';
+import { borrowCluster } from '../../e2e/testbed/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import { events, type KubeObject, type PodSpec } from '../../lib/kube/index.ts';
 import { formerWork, type ManifestWork, manifestWorks } from '../hub/index.ts';
 import { useHub, workNames } from '../testing/hub.ts';
 
-const hub = useHub(startCluster);
+const hub = useHub(borrowCluster);
 
 const former = () => hub.work(hub.a, 'former');
 const noted = async () =>

@@ -96,7 +96,7 @@ export async function cleanFormerNamespaces(
     namespace,
     otherNamespaces,
     principalNamespace: foundation.namespace,
-    image: delivery.agentImage,
+    image: delivery.cleanUpImage ?? delivery.agentImage,
     pullPolicy: delivery.pullPolicy,
     config,
   });

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { startCluster } from '../../e2e/testbed/index.ts';
+import { borrowCluster } from '../../e2e/testbed/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import { findCondition, isConditionTrue, type KubeObject, type OwnerReference } from '../../lib/kube/index.ts';
 import {
@@ -11,7 +11,7 @@ import {
 } from '../hub/index.ts';
 import { useHub, workNames } from '../testing/hub.ts';
 
-const hub = useHub(startCluster);
+const hub = useHub(borrowCluster);
 const cleanUpName = 'addon-argocd-agent-addon-pre-delete';
 const workAgent = ['cluster.open-cluster-management.io/manifest-work-cleanup'];
 

@@ -25,6 +25,8 @@ export interface RenderTarget {
   readonly delivery: Pick<DeliverySettings, 'pullPolicy'>;
   readonly config: AddOnConfig;
   readonly release: Release;
+  /** Whether the cluster has a StatefulSet of an earlier version. */
+  readonly orderedPods?: boolean;
 }
 
 /**
@@ -34,7 +36,9 @@ export interface RenderTarget {
 export function renderCluster(target: RenderTarget, delivered: DeliveredSecrets): RenderedWork[] {
   const { foundation, delivery, cluster, templates, config, release } = target;
   const { version } = release;
-  const { addOn, endpoint } = foundation;
+  const { addOn } = foundation;
+  // A cluster that a rollout has not reached keeps the endpoint that it has.
+  const endpoint = foundation.endpoint && (version.endpoint ?? foundation.endpoint);
   if (endpoint === undefined) {
     throw new NotDeliverableError('the server is not discovered');
   }
@@ -71,6 +75,7 @@ export function renderCluster(target: RenderTarget, delivered: DeliveredSecrets)
       redisImage: version.redis ?? defaultImages.redis,
       redisPassword: delivered.redisPassword,
       serverSecretKey: delivered.serverSecretKey,
+      orderedPods: target.orderedPods,
       crds: requiredCrds(release, kindsOf(addOn.mode), cluster, "install Argo CD's CRDs on the hub"),
     },
   });

@@ -1,17 +1,17 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { installCrds, publishedCrds } from '../../e2e/hub/index.ts';
-import { type Cluster, startCluster } from '../../e2e/testbed/index.ts';
+import { borrowCluster, type SharedCluster } from '../../e2e/testbed/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import { deployments, type KubeObject, namespaces, pods, type ResourceType, services } from '../../lib/kube/index.ts';
 import { createLogger } from '../../lib/ops/index.ts';
 import { argoCdApplications, argoProjects } from '../hub/index.ts';
 import { cleanUp } from './clean-up.ts';
 
-let cluster: Cluster;
+let cluster: SharedCluster;
 let ns = '';
 let sequence = 0;
 beforeAll(async () => {
-  cluster = await startCluster({ name: 'managed' });
+  cluster = await borrowCluster({ name: 'managed' });
 });
 afterAll(() => cluster?.stop());
 beforeEach(() => {

@@ -1,8 +1,10 @@
+import type { ZodType } from 'zod';
 import { KubeClient } from '../../lib/kube/index.ts';
 import { command, createLogger, UsageError } from '../../lib/ops/index.ts';
 import { Controller } from '../controller.ts';
-import { connectionOf, runDaemon } from '../daemon/index.ts';
-import { type RolloutStrategy, rolloutStrategySchema } from '../spec/index.ts';
+import { connectionOf, logOptionsOf, runDaemon } from '../daemon/index.ts';
+import { problemsOf } from '../hub/index.ts';
+import { clusterLabelsSchema, rolloutStrategySchema } from '../spec/index.ts';
 import { cleanUp } from './clean-up.ts';
 import { deliveryOf } from './delivery-flags.ts';
 import { controllerFlags } from './flags.ts';
@@ -15,8 +17,9 @@ export const controllerCommand = command({
   name: 'controller',
   summary: 'Enroll the managed clusters that GitOpsClusters select (the default command)',
   flags: controllerFlags,
+  ignoresArguments: true,
   run: async (flags, { signal, env, parsed }) => {
-    const logger = createLogger({ level: flags['log-level'], format: flags['log-format'], name: 'gitops-controller' });
+    const logger = createLogger({ ...logOptionsOf(flags), name: 'gitops-controller' });
     for (const warning of parsed.warnings) {
       logger.warn(warning);
     }
@@ -47,7 +50,12 @@ export const controllerCommand = command({
         const controller = new Controller({
           client,
           logger,
-          delivery: { ...deliveryOf(flags), rolloutStrategy: rolloutStrategyOf(flags['rollout-strategy']) },
+          delivery: {
+            ...deliveryOf(flags),
+            rolloutStrategy: jsonOf('rollout-strategy', flags['rollout-strategy'], rolloutStrategySchema),
+            clusterLabels: jsonOf('cluster-labels', flags['cluster-labels'], clusterLabelsSchema),
+          },
+          watchNamespaces: flags['watch-namespaces'],
           instance,
           concurrency: flags.concurrency,
           drainMs: flags['drain-timeout'],
@@ -56,23 +64,25 @@ export const controllerCommand = command({
           run: (until) => controller.run(until),
           missing: () => controller.missing(),
           stats: () => ({ gitopsclusters: controller.stats.fleets, clusters: controller.stats.clusters }),
+          conditions: () => controller.conditions(),
         };
       },
     });
   },
 });
 
-function rolloutStrategyOf(text: string): RolloutStrategy {
+/** The value of a flag with an environment variable of the same name, as JSON of this form. */
+function jsonOf<T>(flag: string, text: string, schema: ZodType<T>): T {
+  const subject = `--${flag} (or ${flag.toUpperCase().replaceAll('-', '_')})`;
   let input: unknown;
   try {
     input = JSON.parse(text);
   } catch (error) {
-    throw new UsageError(`--rollout-strategy (or ROLLOUT_STRATEGY) is no JSON: ${(error as Error).message}`);
+    throw new UsageError(`${subject} is no JSON: ${(error as Error).message}`);
   }
-  const result = rolloutStrategySchema.safeParse(input);
+  const result = schema.safeParse(input);
   if (result.success) {
     return result.data;
   }
-  const problems = result.error.issues.map(({ path, message }) => [path.join('.'), message].filter(Boolean).join(' '));
-  throw new UsageError(`--rollout-strategy (or ROLLOUT_STRATEGY): ${problems.join('; ')}`);
+  throw new UsageError(`${subject}: ${problemsOf(result.error)}`);
 }

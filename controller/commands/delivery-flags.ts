@@ -4,6 +4,10 @@ import type { DeliverySettings } from '../spec/index.ts';
 /** Images for managed clusters, and their pull policy. */
 export const imageFlags = {
   'agent-image': stringFlag({ usage: 'image of the agent on managed clusters', env: 'CONTROLLER_IMAGE' }),
+  'cleanup-image': stringFlag({
+    usage: "image of the Job that cleans up a detached cluster, this program's; default: the image of the agent",
+    env: 'CLEANUP_IMAGE',
+  }),
   'argocd-image': stringFlag({
     usage: "image of Argo CD on managed clusters; default: the hub's",
     env: 'ARGOCD_IMAGE',
@@ -26,6 +30,7 @@ export const imageFlags = {
 /** The delivery settings, from the flags. */
 export function deliveryOf(flags: {
   'agent-image': string;
+  'cleanup-image': string;
   'argocd-image': string;
   'redis-image': string;
   'operator-image': string;
@@ -36,6 +41,7 @@ export function deliveryOf(flags: {
   }
   return {
     agentImage: flags['agent-image'],
+    cleanUpImage: flags['cleanup-image'] || undefined,
     pullPolicy: flags['image-pull-policy'],
     argoCdImage: flags['argocd-image'] || undefined,
     redisImage: flags['redis-image'] || undefined,

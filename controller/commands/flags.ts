@@ -1,5 +1,7 @@
-import { boolFlag, durationFlag, stringFlag } from '../../lib/ops/index.ts';
+import { isDnsLabel } from '../../lib/base/index.ts';
+import { boolFlag, durationFlag, listFlag, stringFlag } from '../../lib/ops/index.ts';
 import { daemonFlags, hubFlags } from '../daemon/index.ts';
+import { defaultClusterLabels } from '../spec/index.ts';
 import { imageFlags } from './delivery-flags.ts';
 
 /** Flags of `gitops-controller controller`: argocd-pull-integration's, and some of our own. */
@@ -7,23 +9,37 @@ export const controllerFlags = {
   ...daemonFlags,
   ...imageFlags,
   mode: stringFlag({
-    usage: 'what to run: controller (on the hub) or cleanup (on a managed cluster that is detached)',
+    usage: 'what to run: controller or basic (on the hub), or cleanup (on a managed cluster that is detached)',
     default: 'controller',
     check: (value) =>
       ['controller', 'cleanup'].includes(value)
         ? undefined
-        : `${JSON.stringify(value)} is not supported by this version; only: controller, cleanup`,
+        : `${JSON.stringify(value)} is not supported by this version; it must be one of: controller, cleanup, basic`,
   }),
   'argocd-namespace': stringFlag({
     usage: "with --mode=cleanup: Argo CD's namespace; otherwise the namespace of each GitOpsCluster is used",
     default: 'argocd',
     env: 'ARGOCD_NAMESPACE',
   }),
+  'watch-namespaces': listFlag({
+    usage:
+      'namespaces whose GitOpsClusters are served, separated by commas; the controller then needs no right in others, and reports GitOpsClusters there as NamespaceNotServed; empty: all namespaces',
+    check: (namespaces) => {
+      const wrong = namespaces.find((namespace) => !isDnsLabel(namespace));
+      return wrong === undefined ? undefined : `${JSON.stringify(wrong)} is not a namespace`;
+    },
+  }),
   'rollout-strategy': stringFlag({
     usage:
       "rollout of a new version to the clusters, for GitOpsClusters without rolloutStrategy: OCM's rolloutStrategy as JSON",
     default: '{}',
     env: 'ROLLOUT_STRATEGY',
+  }),
+  'cluster-labels': stringFlag({
+    usage:
+      "labels and claims of ManagedClusters that become labels of Argo CD's cluster Secrets, for GitOpsClusters without clusterLabels: the lists labels and claims as JSON",
+    default: JSON.stringify(defaultClusterLabels),
+    env: 'CLUSTER_LABELS',
   }),
   'cleanup-namespaces': stringFlag({
     usage: 'with --mode=cleanup: additional namespaces that the add-on has used, separated by commas',

@@ -3,11 +3,11 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import {
-  type Cluster,
+  borrowCluster,
   freePort,
+  type SharedCluster,
   type SupervisedProcess,
   spawnSupervised,
-  startCluster,
 } from '../../e2e/testbed/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import { leases, type Secret } from '../../lib/kube/index.ts';
@@ -25,12 +25,12 @@ const patientLeader = [
   '--leader-election-renew-deadline=90s',
 ];
 
-let hub: Cluster;
+let hub: SharedCluster;
 let fixture: HubFixture;
 const processes: SupervisedProcess[] = [];
 
 beforeAll(async () => {
-  hub = await startCluster({ name: 'hub' });
+  hub = await borrowCluster({ name: 'hub' });
   await installHubCrds(hub);
   fixture = new HubFixture(hub.client);
   for (const namespace of ['argocd', 'release']) {
@@ -79,11 +79,14 @@ test('with argocd-pull-integration’s flags: one leads, another takes over, a s
   await until('the first to lead', async () => (await holder())?.startsWith('first'));
   const second = await program('second', ['--mode=controller', ...patientLeader]);
   await Promise.all([first, second].map(({ health }) => answers(health, '/readyz')));
-  await fixture.gitOpsCluster('argocd', 'fleet', 'placement');
+  await fixture.gitOpsCluster('argocd', 'fleet', 'placement', { clientCertificate: 'Generated' });
   await fixture.conditionIs(['argocd', 'fleet'], 'Ready', 'True');
   // The metric counts completed reconciles, and the last one may still be running.
   await until('the cluster to be counted', async () =>
     /gitops_controller_reconciles_done\{queue="clusters"\} [1-9]/.test(await answers(first.metrics, '/metrics')),
+  );
+  expect(await answers(first.metrics, '/metrics')).toMatch(
+    /^gitops_controller_condition\{namespace="argocd",name="fleet",type="HubArgoCDCompatible",status="True"\} 1$/m,
   );
   first.signal('SIGTERM');
   expect(await first.exited).toMatchObject({ code: 0 });
@@ -132,6 +135,11 @@ test('render shows the manifests of the works, without secret values', async () 
   const draft = await program('draft', ['render', '--cluster=c1', '-f', file]);
   expect(await draft.exited).toMatchObject({ code: 0 });
   expect(await draft.log()).toMatch(/agent\.server\.address: other[\s\S]*agent\.namespace: gitops/);
+
+  const unknown = await program('unknown', ['render', '--cluster=nope']);
+  expect(await unknown.exited).toMatchObject({ code: 1 });
+  expect(await unknown.log()).toMatch(/there is no ManagedCluster nope, which --cluster names\n$/);
+  expect(await unknown.log()).not.toContain('ManifestWork');
 });
 
 test('uninstall leaves no GitOpsCluster behind without a controller', async () => {

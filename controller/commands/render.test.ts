@@ -41,7 +41,11 @@ async function render(addOn: object, ...more: string[]): Promise<KubeObject[]> {
       text += part;
     },
   });
-  return parseAllDocuments(text).map((document) => document.toJS() as KubeObject);
+  const [objects, asKubectl] = (['1.2', '1.1'] as const).map((version) =>
+    parseAllDocuments(text, { version }).map((document) => document.toJS() as KubeObject),
+  );
+  expect(asKubectl, 'kubectl reads YAML 1.1').toEqual(objects);
+  return objects ?? [];
 }
 
 test.each([
@@ -68,7 +72,11 @@ test('a configuration applies, objects can be printed without their works, and s
   const agent = objects.find(({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'argocd-agent-agent');
   expect(JSON.stringify(agent)).toContain('"role":"infra"');
   const secrets = objects.filter(({ kind }) => kind === 'Secret') as (KubeObject & { data: object })[];
-  expect(secrets.length).toBeGreaterThan(3);
+  expect(secrets.map(({ metadata }) => metadata.name).sort()).toEqual([
+    'argocd-agent-ca',
+    'argocd-redis',
+    'argocd-secret',
+  ]);
   for (const { data } of secrets) {
     for (const value of Object.values(data)) {
       expect(Buffer.from(value, 'base64').toString()).toBe('(hidden)');
@@ -76,6 +84,8 @@ test('a configuration applies, objects can be printed without their works, and s
   }
   const shown = JSON.stringify((await render(server, '--show-secrets')) as ManifestWork[]);
   expect(shown).toContain(Buffer.from('(generated)').toString('base64'));
+  expect(shown).not.toContain('"tls.key":');
+  expect(JSON.stringify(await render({ ...server, clientCertificate: 'Generated' }))).toContain('"tls.key":');
 });
 
 test('a missing input is reported', async () => {
@@ -92,5 +102,13 @@ test('a missing input is reported', async () => {
   await expect(render(server, '--gitopscluster=/nowhere')).rejects.toThrow('/nowhere cannot be read');
   await expect(render({ ...server, argoCDCRManifestWork: { manifests: [] } })).rejects.toThrow(
     'spec.argoCDAgentAddon.argoCDCRManifestWork.manifests must hold an ArgoCD',
+  );
+});
+
+test('labels of the cluster Secret change nothing on the cluster, and a wrong one is named', async () => {
+  const clusterLabels = { labels: ['env', 'topology.kubernetes.io/*'], claims: ['id.k8s.io'] };
+  expect(await render({ ...server, clusterLabels })).toEqual(await render(server));
+  await expect(render({ ...server, clusterLabels: { labels: ['a/b/c'] } })).rejects.toThrow(
+    /spec\.argoCDAgentAddon\.clusterLabels\.labels\.0 must be a label key such as env/,
   );
 });

@@ -1,6 +1,5 @@
-import { stringify } from 'yaml';
 import { KubeClient, type KubeObject, keyOf } from '../../lib/kube/index.ts';
-import { command, createLogger, FatalError, type FlagValues, UsageError } from '../../lib/ops/index.ts';
+import { command, createLogger, FatalError, type FlagValues, printYaml, UsageError } from '../../lib/ops/index.ts';
 import { secretText } from '../../lib/pki/index.ts';
 import { configOf, type DeliveredSecrets, type RenderTarget, renderCluster } from '../cluster/index.ts';
 import { connectionOf } from '../daemon/index.ts';
@@ -8,6 +7,7 @@ import { discoverEndpoint } from '../endpoint/index.ts';
 import { Caches, deliveredSecretName, type GitOpsCluster, hubNames, partWorkName } from '../hub/index.ts';
 import { parseAddOnConfig, type RenderedWork, Templates } from '../render/index.ts';
 import { type AddOnSettings, parseGitOpsCluster, releaseOf } from '../spec/index.ts';
+import { planClientCertificate } from '../trust/index.ts';
 import { deliveryOf } from './delivery-flags.ts';
 import { renderFlags } from './flags.ts';
 import { hubOfFiles, readConfig, readGitOpsCluster } from './render-files.ts';
@@ -29,7 +29,7 @@ export const renderCommand = command({
     const works = flags.offline ? await fromFiles(flags) : await fromHub(flags, signal);
     const shown = works.map((work) => (flags['show-secrets'] ? work : withoutSecrets(work)));
     const objects = flags.manifests ? shown.flatMap(({ spec }) => spec.workload.manifests) : shown.map(workOf(flags));
-    stdout(objects.map((object) => stringify(object, { aliasDuplicateObjects: false })).join('---\n'));
+    stdout(objects.map(printYaml).join('---\n'));
   },
 });
 
@@ -40,6 +40,9 @@ const placeholder: DeliveredSecrets = {
   redisPassword: '(generated)',
   serverSecretKey: '(generated)',
 };
+
+/** The same for a cluster that requests its certificate. */
+const withoutKey: DeliveredSecrets = { ...placeholder, clientCertificate: undefined };
 
 async function fromFiles(flags: Flags): Promise<RenderedWork[]> {
   const gitOpsCluster = await readGitOpsCluster(flags.gitopscluster, flags.namespace);
@@ -61,20 +64,26 @@ async function fromFiles(flags: Flags): Promise<RenderedWork[]> {
     config: config.value,
     release: releaseOf({ caches: await hubOfFiles(flags.crds), delivery }, flags.namespace, addOn),
   };
-  return renderCluster(target, asDelivered(addOn, placeholder));
+  return renderCluster(target, addOn.clientCertificate === 'Generated' ? placeholder : withoutKey);
 }
 
 async function fromHub(flags: Flags, signal: AbortSignal): Promise<RenderedWork[]> {
+  const fromFile = flags.gitopscluster ? await readGitOpsCluster(flags.gitopscluster, flags.namespace) : undefined;
+  const namespace = fromFile?.metadata.namespace ?? flags.namespace;
   const client = KubeClient.load(connectionOf(flags));
   const stop = new AbortController();
-  const caches = new Caches(client, createLogger({ level: 'error' }));
+  const caches = new Caches({ client, logger: createLogger({ level: 'error' }), watchNamespaces: [namespace] });
   const running = caches.run(AbortSignal.any([signal, stop.signal]));
   try {
     await caches.synced(AbortSignal.any([signal, AbortSignal.timeout(30_000)]));
-    const gitOpsCluster = flags.gitopscluster
-      ? await readGitOpsCluster(flags.gitopscluster, flags.namespace)
-      : gitOpsClusterOf(caches, flags.namespace, flags.name);
-    const namespace = gitOpsCluster.metadata.namespace ?? '';
+    const obstacle = caches.obstacleIn(namespace);
+    if (obstacle !== undefined) {
+      throw new FatalError(obstacle.message);
+    }
+    if (!caches.managedClusters.get({ name: flags.cluster })) {
+      throw new FatalError(`there is no ManagedCluster ${flags.cluster}, which --cluster names`);
+    }
+    const gitOpsCluster = fromFile ?? gitOpsClusterOf(caches, namespace, flags.name);
     const { addOn, server } = specOf(gitOpsCluster);
     const endpoint = discoverEndpoint(server, caches.serviceExposure(namespace), namespace);
     if ('problem' in endpoint) {
@@ -93,7 +102,7 @@ async function fromHub(flags: Flags, signal: AbortSignal): Promise<RenderedWork[
       config: read?.value ?? configOf({ caches, cluster: flags.cluster }),
       release: releaseOf({ caches, delivery }, namespace, addOn),
     };
-    return renderCluster(target, asDelivered(addOn, deliveredTo(caches, namespace, flags.cluster)));
+    return renderCluster(target, deliveredTo(caches, namespace, addOn, flags.cluster));
   } finally {
     stop.abort();
     await running;
@@ -129,22 +138,21 @@ function authoritiesOf(caches: Caches, namespace: string): string {
   return bundle?.data?.['ca-bundle.crt'] ?? '(the CA)';
 }
 
-/** The delivered values: without a client certificate when the cluster requests it itself. */
-function asDelivered({ clientCertificate }: AddOnSettings, delivered: DeliveredSecrets): DeliveredSecrets {
-  return clientCertificate === 'CSR' ? { ...delivered, clientCertificate: undefined } : delivered;
-}
-
-/** The generated values of an enrolled cluster. */
-function deliveredTo(caches: Caches, namespace: string, cluster: string): DeliveredSecrets {
-  const data = caches.ownSecrets.get({ namespace, name: deliveredSecretName(cluster) })?.data;
+/** The values that an enrolled cluster gets, or that a cluster would get at its enrolment. */
+function deliveredTo(caches: Caches, namespace: string, addOn: AddOnSettings, cluster: string): DeliveredSecrets {
+  const secret = caches.ownSecrets.get({ namespace, name: deliveredSecretName(cluster) });
+  const { isDelivered } = planClientCertificate(caches, { cluster, foundation: { addOn }, now: new Date() }, secret);
+  const data = secret?.data;
   const text = (key: string, otherwise: string) => secretText(data, key) ?? otherwise;
   const { clientCertificate, redisPassword, serverSecretKey } = placeholder;
   return {
     ...placeholder,
-    clientCertificate: {
-      certificate: text('tls.crt', clientCertificate?.certificate ?? ''),
-      key: text('tls.key', clientCertificate?.key ?? ''),
-    },
+    clientCertificate: isDelivered
+      ? {
+          certificate: text('tls.crt', clientCertificate?.certificate ?? ''),
+          key: text('tls.key', clientCertificate?.key ?? ''),
+        }
+      : undefined,
     redisPassword: text('redis-password', redisPassword),
     serverSecretKey: text('server.secretkey', serverSecretKey),
   };

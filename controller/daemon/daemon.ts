@@ -19,6 +19,16 @@ export interface Daemon {
   missing(): string[];
   /** Work queue statistics, by queue. */
   stats(): Readonly<Record<string, WorkQueueStats>>;
+  /** The conditions of its GitOpsClusters; absent without any. */
+  conditions?(): Iterable<ObservedCondition>;
+}
+
+/** A condition of a GitOpsCluster, for a metric. */
+export interface ObservedCondition {
+  readonly namespace: string;
+  readonly name: string;
+  readonly type: string;
+  readonly status: string;
 }
 
 /** The flags that all daemons have in common. */
@@ -68,7 +78,7 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
     }
     const metrics = parseBindAddress(flags['metrics-bind-address'], 'metrics-bind-address');
     if (metrics) {
-      endpoints.push(await serveMetrics({ ...metrics, registry: registryOf(() => daemon?.stats() ?? {}) }));
+      endpoints.push(await serveMetrics({ ...metrics, registry: registryOf(() => daemon) }));
     }
     if (!flags['leader-elect']) {
       await run(client, signal);
@@ -96,7 +106,7 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
           await working.close();
         }
       },
-      onLeader: (leader) => logger.info({ leader }, 'leader'),
+      onLeader: (leader) => logger.info({ leader }, 'a leader is elected'),
       logger,
     });
   } finally {
@@ -130,7 +140,7 @@ export function parseBindAddress(text: string, flag: string): { port: number; ho
   return { port, ...(host ? { host } : {}) };
 }
 
-function registryOf(stats: () => Readonly<Record<string, WorkQueueStats>>) {
+function registryOf(current: () => Daemon | undefined) {
   const registry = createRegistry();
   const figures = [
     ['gitops_controller_reconciles_done', 'done', 'Successful reconciles'],
@@ -144,11 +154,23 @@ function registryOf(stats: () => Readonly<Record<string, WorkQueueStats>>) {
       labelNames: ['queue'],
       registers: [registry],
       collect() {
-        for (const [queue, now] of Object.entries(stats())) {
+        for (const [queue, now] of Object.entries(current()?.stats() ?? {})) {
           this.set({ queue }, now[field]);
         }
       },
     });
   }
+  new Gauge({
+    name: 'gitops_controller_condition',
+    help: 'Conditions of the GitOpsClusters; always 1',
+    labelNames: ['namespace', 'name', 'type', 'status'],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const { namespace, name, type, status } of current()?.conditions?.() ?? []) {
+        this.set({ namespace, name, type, status }, 1);
+      }
+    },
+  });
   return registry;
 }

@@ -1,4 +1,5 @@
 import { boolFlag, durationFlag, intFlag, listFlag, stringFlag } from '../../lib/ops/index.ts';
+import { originalFlags } from './original-flags.ts';
 
 /** Flags for the connection to the hub. */
 export const hubFlags = {
@@ -21,7 +22,6 @@ export const daemonFlags = {
     usage: 'address of the metrics server, for example :8080; 0 for none',
     default: '0',
   }),
-  'metrics-secure': boolFlag({ usage: 'accepted for compatibility; metrics are plain HTTP', default: true }),
   'health-probe-bind-address': stringFlag({ usage: 'address of the health server', default: ':8081' }),
   'leader-elect': boolFlag({ usage: 'elect a leader: only one of several controllers is active' }),
   'leader-election-namespace': stringFlag({
@@ -46,5 +46,5 @@ export const daemonFlags = {
     default: 16,
     check: (value) => (value > 0 ? undefined : 'must be greater than 0'),
   }),
-  'enable-http2': boolFlag({ usage: 'accepted for compatibility', hidden: true }),
+  ...originalFlags,
 };

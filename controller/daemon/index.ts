@@ -1,3 +1,4 @@
-export { connectionOf, runDaemon } from './daemon.ts';
+export { connectionOf, type ObservedCondition, runDaemon } from './daemon.ts';
 export { daemonFlags, hubFlags } from './flags.ts';
+export { logOptionsOf } from './original-flags.ts';
 export { areIdle, runQueues } from './queues.ts';

@@ -1,9 +1,11 @@
-import type { KubeNode, Service, ServicePort } from '../../lib/kube/index.ts';
+import type { EndpointSlice, KubeNode, Service, ServicePort } from '../../lib/kube/index.ts';
 import type { Gateway, Ingress, Route, TlsRoute } from './ingress-kinds.ts';
 
 /** The objects on the hub that may make the principal reachable from outside. */
 export interface ServiceExposure {
   readonly service: Service | undefined;
+  /** The endpoints of the Service. */
+  readonly slices: readonly EndpointSlice[];
   /** Only read when the Service has node ports. */
   readonly nodes: readonly KubeNode[];
   /** Ingresses, Routes and TLSRoutes of the Service's namespace; Gateways of all namespaces. */
@@ -37,6 +39,18 @@ export function endpointCandidates(exposure: ServiceExposure): PrincipalEndpoint
     ...ofNodes(exposure.nodes, service),
   ];
   return found.filter(({ address }) => address !== '' && !address.startsWith('*'));
+}
+
+/**
+ * Whether a ready pod is behind the principal's Service; undefined when that cannot be seen, because there is no Service
+ * or it leads to a name outside the hub.
+ */
+export function hasReadyEndpoint({ service, slices }: ServiceExposure): boolean | undefined {
+  if (service === undefined || service.spec?.type === 'ExternalName') {
+    return undefined;
+  }
+  // Kubernetes: an endpoint without the condition counts as ready.
+  return slices.some(({ endpoints }) => endpoints?.some(({ conditions }) => conditions?.ready !== false));
 }
 
 /** The Service's port for agents; 443 when none is recognised. */

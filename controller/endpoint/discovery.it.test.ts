@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest';
-import { startCluster } from '../../e2e/testbed/index.ts';
+import { borrowCluster } from '../../e2e/testbed/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import {
   type CustomResourceDefinition,
   crds,
+  endpointSlices,
   nodes,
   type resourceType,
   type Service,
@@ -13,7 +14,7 @@ import { inspectCertificate, secretText } from '../../lib/pki/index.ts';
 import { useHub } from '../testing/hub.ts';
 import { gateways, ingresses, routes, tlsRoutes } from './ingress-kinds.ts';
 
-const hub = useHub(startCluster);
+const hub = useHub(borrowCluster);
 
 const crdOf = (group: string, version: string, kind: string, plural: string): CustomResourceDefinition => ({
   metadata: {
@@ -34,6 +35,34 @@ const crdOf = (group: string, version: string, kind: string, plural: string): Cu
       },
     ],
   },
+});
+
+test('Ready is False while no pod is behind the Service of the principal', async () => {
+  const { ns, a } = hub;
+  const name = 'argocd-agent-principal';
+  await hub.fixture.put(services, {
+    metadata: { namespace: ns, name },
+    spec: { type: 'ClusterIP', ports: [{ name: 'https', port: 443 }] },
+  });
+  const endpointIs = (ready: boolean) =>
+    hub.fixture.put(endpointSlices, {
+      metadata: { namespace: ns, name, labels: { 'kubernetes.io/service-name': name } },
+      addressType: 'IPv4',
+      endpoints: [{ addresses: ['10.0.0.1'], conditions: { ready } }],
+      ports: [{ name: 'https', port: 8443, protocol: 'TCP' }],
+    });
+  const lacks = new RegExp(`Service ${ns}/${name} has no ready endpoints`);
+  await hub.fixture.placement(ns, 'placement', [a]);
+  await hub.fixture.gitOpsCluster(ns, 'fleet', 'placement');
+  hub.start();
+  await hub.fixture.conditionIs([ns, 'fleet'], 'PrincipalAvailable', 'False', lacks);
+  await hub.fixture.conditionIs([ns, 'fleet'], 'Ready', 'False', lacks);
+  // The clusters are enrolled all the same: the principal may come later.
+  await hub.enrolled(a);
+  await endpointIs(true);
+  await hub.fixture.conditionIs([ns, 'fleet'], 'Ready', 'True');
+  await endpointIs(false);
+  await hub.fixture.conditionIs([ns, 'fleet'], 'Ready', 'False', lacks);
 });
 
 test('the address follows the objects that expose the principal, and the certificate names every endpoint', async () => {

@@ -20,6 +20,7 @@ const around = (found?: Service, nodes: KubeNode[] = [], others: Partial<Service
   ingresses: [],
   routes: [],
   tlsRoutes: [],
+  slices: [],
   gateways: [],
   ...others,
 });

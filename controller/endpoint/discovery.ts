@@ -1,4 +1,4 @@
-import { isIP } from 'node:net';
+import { hostPort } from '../../lib/base/index.ts';
 import { endpointCandidates, type PrincipalEndpoint, type ServiceExposure, servingPort } from './candidates.ts';
 
 /** Names that the principal's Service may have, in order of preference: argocd-operator's and OpenShift GitOps'. */
@@ -43,7 +43,7 @@ export function discoverEndpoint(
 
 /** `address:port`, with brackets around an IPv6 address. */
 export function endpointText({ address, port }: PrincipalEndpoint): string {
-  return isIP(address) === 6 ? `[${address}]:${port}` : `${address}:${port}`;
+  return hostPort(address, Number(port));
 }
 
 /** All names in the principal's certificate: every candidate, the Service, loopback, and the given endpoints. */

@@ -2,27 +2,45 @@ import type { Logger } from '../../lib/base/index.ts';
 import {
   type CustomResourceDefinition,
   crds,
+  type EndpointSlice,
+  endpointSlices,
   Informer,
-  type InformerOptions,
   type KubeClient,
   type KubeNode,
   type KubeObject,
+  MultiNamespaceInformer,
+  type MultiNamespaceInformerOptions,
   nodes,
   type ResourceType,
   type Service,
 } from '../../lib/kube/index.ts';
 import type { ServiceExposure } from './candidates.ts';
+import { principalServices } from './discovery.ts';
 import { apiServices, gateways, ingresses, routes, slimNode, tlsRoutes } from './ingress-kinds.ts';
 
 /** How long `synced` waits for kinds that only some hubs have, in milliseconds. */
 const optionalKindsTimeoutMs = 10_000;
 const maxRetryMs = 30_000;
+const serviceName = 'kubernetes.io/service-name';
+
+/** Options of {@link EndpointCaches}. */
+export interface EndpointCachesOptions {
+  readonly client: KubeClient;
+  /** The principal's Services. */
+  readonly principals: readonly Pick<MultiNamespaceInformer<Service>, 'subscribe'>[];
+  /** The namespaces whose objects are followed; empty: all. */
+  readonly namespaces: readonly string[];
+  readonly logger?: Logger | undefined;
+}
 
 /**
  * Informers for the objects that expose the principal. Kinds that only some hubs have are followed once the hub has their
  * CRD or API; nodes once a Service of the principal is a NodePort.
  */
 export class EndpointCaches {
+  /** The caches of kinds that every hub has. The owner runs them and waits for them, together with its own. */
+  readonly namespaced: readonly MultiNamespaceInformer<KubeObject>[];
+  readonly #slices: MultiNamespaceInformer<EndpointSlice>;
   readonly #ingresses;
   readonly #routes;
   readonly #tlsRoutes;
@@ -30,13 +48,18 @@ export class EndpointCaches {
   readonly #nodes: DeferredInformer<KubeNode>;
   readonly #apis: readonly Informer<KubeObject>[];
 
-  constructor(client: KubeClient, principals: readonly Informer<Service>[], logger?: Logger) {
-    const options = { client, logger, backoff: { maxMs: maxRetryMs } };
-    this.#ingresses = new Informer({ client, logger, type: ingresses });
+  constructor({ client, principals, namespaces, logger }: EndpointCachesOptions) {
+    const labelSelector = `${serviceName} in (${principalServices.join(',')})`;
+    this.#slices = new MultiNamespaceInformer({ client, logger, namespaces, type: endpointSlices, labelSelector });
+    this.#ingresses = new MultiNamespaceInformer({ client, logger, namespaces, type: ingresses });
+    this.namespaced = [this.#slices, this.#ingresses] as unknown as MultiNamespaceInformer<KubeObject>[];
+    const options = { client, logger, namespaces, backoff: { maxMs: maxRetryMs } };
     this.#routes = new DeferredInformer(options, routes);
     this.#tlsRoutes = new DeferredInformer(options, tlsRoutes('v1'));
-    this.#gateways = new DeferredInformer(options, gateways('v1'));
-    this.#nodes = new DeferredInformer({ ...options, transform: slimNode }, nodes);
+    // A Gateway may be in any namespace, and nodes are in none.
+    const everywhere = { ...options, namespaces: [] };
+    this.#gateways = new DeferredInformer(everywhere, gateways('v1'));
+    this.#nodes = new DeferredInformer({ ...everywhere, transform: slimNode }, nodes);
     const crd = (name: string, found: (version: string) => void) => {
       const informer = new Informer<CustomResourceDefinition>({
         client,
@@ -80,6 +103,9 @@ export class EndpointCaches {
   exposureOf(service: Service | undefined, namespace: string): ServiceExposure {
     return {
       service,
+      slices: this.#slices
+        .list(namespace)
+        .filter(({ metadata }) => metadata.labels?.[serviceName] === service?.metadata.name),
       nodes: service?.spec?.type === 'NodePort' ? this.#nodes.list() : [],
       ingresses: this.#ingresses.list(namespace),
       routes: this.#routes.list(namespace),
@@ -91,8 +117,9 @@ export class EndpointCaches {
   /** Calls `changed` for each change, with the namespace that it concerns; without one it concerns all namespaces. */
   subscribe(changed: (namespace?: string) => void): void {
     const onChange = ({ metadata }: KubeObject) => changed(metadata.namespace);
-    const ingresses = this.#ingresses as unknown as Informer<KubeObject>;
-    ingresses.subscribe({ added: onChange, updated: (_, now) => onChange(now), deleted: onChange });
+    for (const informer of this.namespaced) {
+      informer.subscribe({ added: onChange, updated: (_, now) => onChange(now), deleted: onChange });
+    }
     for (const informer of [this.#routes, this.#tlsRoutes]) {
       informer.subscribe(onChange);
     }
@@ -102,21 +129,23 @@ export class EndpointCaches {
     }
   }
 
-  /** Runs all informers until aborted. */
+  /** Runs all informers but {@link EndpointCaches.namespaced} until aborted. */
   async run(signal: AbortSignal): Promise<void> {
-    const always = [this.#ingresses as unknown as Informer<KubeObject>, ...this.#apis];
     const deferred = [this.#routes, this.#tlsRoutes, this.#gateways, this.#nodes];
-    await Promise.all([...always, ...deferred].map((one) => one.run(signal)));
+    await Promise.all([...this.#apis, ...deferred].map((one) => one.run(signal)));
   }
 
-  /** Kinds of every hub whose cache is not complete yet. */
+  /** Kinds of every hub whose cache is not complete yet, without {@link EndpointCaches.namespaced}. */
   missing(): string[] {
-    return [this.#ingresses, ...this.#apis].filter(({ hasSynced }) => !hasSynced).map(({ type }) => type.kind);
+    return this.#apis.filter(({ hasSynced }) => !hasSynced).map(({ type }) => type.kind);
   }
 
-  /** Resolves when all caches are complete. Kinds that the controller may not read are waited for at most 10 s. */
+  /**
+   * Resolves when all caches but {@link EndpointCaches.namespaced} are complete. Kinds that only some hubs have are waited
+   * for at most 10 s: the controller may not be allowed to read them.
+   */
   async synced(signal: AbortSignal): Promise<void> {
-    await Promise.all([this.#ingresses, ...this.#apis].map((informer) => informer.synced(signal)));
+    await Promise.all(this.#apis.map((informer) => informer.synced(signal)));
     const limit = AbortSignal.any([signal, AbortSignal.timeout(optionalKindsTimeoutMs)]);
     const deferred = [this.#routes, this.#tlsRoutes, this.#gateways, this.#nodes];
     await Promise.all(deferred.map((one) => one.synced(limit).catch(() => signal.throwIfAborted())));
@@ -125,13 +154,13 @@ export class EndpointCaches {
 
 /** An informer that starts when {@link DeferredInformer.start} is called. */
 class DeferredInformer<T extends KubeObject> {
-  readonly #options: Omit<InformerOptions<T>, 'type'>;
-  readonly #started = Promise.withResolvers<Informer<T>>();
+  readonly #options: Omit<MultiNamespaceInformerOptions<T>, 'type'>;
+  readonly #started = Promise.withResolvers<MultiNamespaceInformer<T>>();
   readonly #type: ResourceType<T>;
   readonly #handlers: ((object: KubeObject) => void)[] = [];
-  #informer: Informer<T> | undefined;
+  #informer: MultiNamespaceInformer<T> | undefined;
 
-  constructor(options: Omit<InformerOptions<T>, 'type'>, type: ResourceType<T>) {
+  constructor(options: Omit<MultiNamespaceInformerOptions<T>, 'type'>, type: ResourceType<T>) {
     this.#options = options;
     this.#type = type;
   }
@@ -140,7 +169,7 @@ class DeferredInformer<T extends KubeObject> {
     if (this.#informer !== undefined) {
       return;
     }
-    this.#informer = new Informer<T>({ ...this.#options, type });
+    this.#informer = new MultiNamespaceInformer<T>({ ...this.#options, type });
     for (const handler of this.#handlers) {
       this.#connect(this.#informer, handler);
     }
@@ -170,10 +199,10 @@ class DeferredInformer<T extends KubeObject> {
   }
 
   async synced(signal: AbortSignal): Promise<void> {
-    await this.#informer?.synced(signal);
+    await this.#informer?.settled(signal);
   }
 
-  #connect(informer: Informer<T>, changed: (object: KubeObject) => void): void {
+  #connect(informer: MultiNamespaceInformer<T>, changed: (object: KubeObject) => void): void {
     informer.subscribe({
       added: changed,
       updated: (old, now) => {

@@ -29,15 +29,19 @@ export class FleetEvents {
   ): void {
     for (const { type, status: value, reason, message } of status.conditions ?? []) {
       const before = findCondition(gitOpsCluster.status?.conditions, type);
-      if (before?.status === value && before.message === message) {
+      if (before?.status === value && before.reason === reason && before.message === message) {
         continue;
       }
       if (type === 'Ready') {
         if (value === 'True' && before?.status !== 'True') {
           this.#events.normal(gitOpsCluster, 'Ready', message);
         }
-      } else if (value === 'False' && reason !== 'InProgress') {
-        const isNew = before?.status !== 'False';
+      } else if (value === 'False' && reason !== 'InProgress' && reason !== 'Conflict') {
+        const isNew = before?.status !== 'False' || before.reason !== reason;
+        // Each failing cluster has an Event of its own.
+        if (type === 'ClustersReady' && !isNew) {
+          continue;
+        }
         if (this.#isDue(gitOpsCluster, type, isNew, now)) {
           this.#events.warning(gitOpsCluster, `${type}Failed`, message);
         }

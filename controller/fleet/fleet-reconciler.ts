@@ -1,5 +1,7 @@
+import { wellKnown } from '../../lib/base/index.ts';
 import { configMaps, finalizerPatch, hasFinalizer, keyOf, parseKey, secrets } from '../../lib/kube/index.ts';
 import {
+  failed,
   fieldManager,
   finalizer,
   type GitOpsCluster,
@@ -7,15 +9,25 @@ import {
   hubNames,
   isForced,
   isRetaining,
+  keys,
+  managedBy,
+  managedClusterAddOns,
+  type NamespaceObstacle,
   untilRenewal,
 } from '../hub/index.ts';
 import type { ClusterSummary } from '../ownership/index.ts';
 import { rolloutCondition } from '../rollout/index.ts';
-import { defaultRolloutStrategy, type Foundation, parseGitOpsCluster, releaseOf } from '../spec/index.ts';
+import {
+  defaultClusterLabels,
+  defaultRolloutStrategy,
+  type Foundation,
+  parseGitOpsCluster,
+  releaseOf,
+} from '../spec/index.ts';
 import type { Fleet, FleetDeps, FoundationFindings } from './fleet-deps.ts';
 import { FleetEvents } from './fleet-events.ts';
 import { nextStatus, writeStatus } from './fleet-status.ts';
-import { equipHub, evaluatePlacement, layFoundation, sumUpClusters } from './fleet-steps.ts';
+import { equipHub, evaluatePlacement, layFoundation, rbacCondition, sumUpClusters } from './fleet-steps.ts';
 import type { StepOutcome } from './run-step.ts';
 
 /** Reconciles GitOpsClusters: the objects that their clusters share, their status, and their deletion. */
@@ -47,6 +59,10 @@ export class FleetReconciler {
     if (gitOpsCluster.metadata.deletionTimestamp) {
       return this.#finalize(gitOpsCluster, signal);
     }
+    const obstacle = caches.obstacleIn(namespace);
+    if (obstacle !== undefined) {
+      return this.#refuse(gitOpsCluster, obstacle, signal);
+    }
     if (await this.#ensureFinalizer(gitOpsCluster, signal)) {
       return undefined; // the change leads to another reconcile
     }
@@ -72,6 +88,29 @@ export class FleetReconciler {
     return { requeueAfterMs: untilRenewal(renewAt, fleet.now) };
   }
 
+  /**
+   * Reports why nothing is done for a GitOpsCluster, and writes nothing but its status. Clusters that were enrolled before
+   * stay as they are.
+   */
+  async #refuse(
+    gitOpsCluster: GitOpsCluster,
+    { reason, message }: NamespaceObstacle,
+    signal: AbortSignal,
+  ): Promise<undefined> {
+    const key = keyOf(gitOpsCluster);
+    this.#deps.foundations.delete(key);
+    this.#published.delete(key);
+    if (isRetaining(gitOpsCluster) && hasFinalizer(gitOpsCluster, finalizer)) {
+      await this.#retainClusters(key, signal);
+      await this.#ensureFinalizer(gitOpsCluster, signal);
+      return undefined; // the change leads to another reconcile
+    }
+    const fleet = this.#read(gitOpsCluster, signal);
+    const summary = this.#deps.reports.summaryOf(key, fleet.selection);
+    await this.#writeStatus(fleet, summary, [{ condition: rbacCondition, result: failed(message, reason) }]);
+    return undefined;
+  }
+
   #read(gitOpsCluster: GitOpsCluster, signal: AbortSignal): Fleet {
     const { caches, now, ownership } = this.#deps;
     const namespace = gitOpsCluster.metadata.namespace ?? '';
@@ -94,6 +133,7 @@ export class FleetReconciler {
       return;
     }
     const { caches, delivery, foundations, ownership, reports, wakeCluster } = this.#deps;
+    const release = releaseOf({ caches, delivery }, namespace, spec.addOn.value);
     const foundation: Foundation = {
       key,
       gitOpsCluster,
@@ -102,13 +142,14 @@ export class FleetReconciler {
       authority: authority.authority,
       authorities: authority.authorities,
       addOn: spec.addOn.value,
-      release: releaseOf({ caches, delivery }, namespace, spec.addOn.value),
+      release: { ...release, version: { ...release.version, ...(endpoint && { endpoint }) } },
       rolloutStrategy: spec.addOn.value.rolloutStrategy ?? delivery.rolloutStrategy ?? defaultRolloutStrategy,
+      clusterLabels: spec.addOn.value.clusterLabels ?? delivery.clusterLabels ?? defaultClusterLabels,
       endpoint,
       retains: isRetaining(gitOpsCluster),
     };
-    const { gitOpsCluster: _, release, ...content } = foundation;
-    const text = JSON.stringify([content, release.version]);
+    const { gitOpsCluster: _, release: published, ...content } = foundation;
+    const text = JSON.stringify([content, published.version]);
     const isNew = this.#published.get(key) !== text;
     this.#published.set(key, text);
     foundations.set(key, foundation);
@@ -133,7 +174,7 @@ export class FleetReconciler {
 
   async #writeStatus(fleet: Fleet, summary: ClusterSummary, outcomes: readonly StepOutcome[]): Promise<void> {
     const { gitOpsCluster, key, now, selection, signal } = fleet;
-    const { client, logger } = this.#deps;
+    const { applier, client, logger } = this.#deps;
     const status = nextStatus(gitOpsCluster, outcomes, { summary, selection, now });
     const desired = JSON.stringify([status.clusters, status.conditions]);
     const settled = this.#statuses.get(key);
@@ -145,6 +186,8 @@ export class FleetReconciler {
     const version = (written ?? gitOpsCluster).metadata.resourceVersion;
     this.#statuses.set(key, { desired, version });
     if (written) {
+      // A status of the cache that is older would look like the desired one when a problem is soon over.
+      applier.wrote(gitOpsClusters, written);
       this.#events.record(gitOpsCluster, status, summary, now);
     }
   }
@@ -159,6 +202,19 @@ export class FleetReconciler {
     return true;
   }
 
+  /** Marks the add-ons of a GitOpsCluster that is not served as retained, which the reconcile of its clusters cannot do. */
+  async #retainClusters(key: string, signal: AbortSignal): Promise<void> {
+    const { caches, client } = this.#deps;
+    for (const addOn of caches.addOns.byIndex('owner', key)) {
+      if (isRetaining(addOn) && !hasFinalizer(addOn, finalizer)) {
+        continue;
+      }
+      const { metadata } = finalizerPatch(addOn, { remove: finalizer }) ?? {};
+      const patch = { metadata: { ...metadata, annotations: { [keys.retain]: 'true' } } };
+      await client.mergePatch(managedClusterAddOns, addOn.metadata, patch, { fieldManager, signal });
+    }
+  }
+
   /** Finalizes a deleted GitOpsCluster: when its clusters are clean, removes its objects on the hub and its finalizer. */
   async #finalize(gitOpsCluster: GitOpsCluster, signal: AbortSignal): Promise<undefined> {
     if (!hasFinalizer(gitOpsCluster, finalizer)) {
@@ -166,7 +222,12 @@ export class FleetReconciler {
     }
     const { client } = this.#deps;
     const key = keyOf(gitOpsCluster);
+    const namespace = gitOpsCluster.metadata.namespace ?? '';
+    const obstacle = this.#deps.caches.obstacleIn(namespace);
     if (isRetaining(gitOpsCluster)) {
+      if (obstacle !== undefined) {
+        await this.#retainClusters(key, signal);
+      }
       await this.#ensureFinalizer(gitOpsCluster, signal);
       return undefined;
     }
@@ -177,7 +238,6 @@ export class FleetReconciler {
       await this.#writeStatus(fleet, summary, await sumUpClusters(fleet, found, summary));
       return undefined;
     }
-    const namespace = gitOpsCluster.metadata.namespace ?? '';
     const others = this.#deps.caches.gitOpsClusters
       .list(namespace)
       .filter((other) => other.metadata.uid !== gitOpsCluster.metadata.uid);
@@ -198,7 +258,12 @@ export class FleetReconciler {
     if (patch) {
       await client.mergePatch(gitOpsClusters, gitOpsCluster.metadata, patch, { fieldManager, signal });
     }
-    this.#deps.logger.info({ gitOpsCluster: key }, 'GitOpsCluster is cleaned up');
+    if (obstacle === undefined) {
+      this.#deps.logger.info({ gitOpsCluster: key }, 'GitOpsCluster is cleaned up');
+    } else {
+      const message = `its clusters are cleaned up; Secrets and ConfigMaps in namespace ${namespace} with the label ${wellKnown.managedByLabel}=${managedBy} may be left, because the controller has no rights there`;
+      this.#deps.events.warning(gitOpsCluster, 'SecretsLeft', message);
+    }
     return undefined;
   }
 }

@@ -17,12 +17,13 @@ const maxListed = 10;
 /** Length of a message in that list, in characters. The CRD allows no more. */
 const maxMessage = 1024;
 
-/** Conditions about the health of the clusters, not about the controller's work: `Ready` does not depend on them. */
+/** Conditions about the clusters and others' programs, not about the hub's side: `Ready` does not depend on them. */
 const informational = [
   'ClustersReady',
   'ClustersUpToDate',
   'RemovedClustersCleanedUp',
   'PlacementTolerationConfigured',
+  'HubArgoCDCompatible',
 ];
 
 /** The state of a GitOpsCluster's clusters at the time of a reconcile. */
@@ -103,7 +104,8 @@ function readiness(conditions: readonly Condition[]): Pick<Condition, 'status' |
   if (open) {
     return { status: 'Unknown', reason: open.reason, message: `${open.type}: ${open.message}` };
   }
-  return { status: 'True', reason: 'Success', message: findCondition(conditions, 'ClustersReady')?.message ?? 'Ready' };
+  const clusters = findCondition(conditions, 'ClustersReady')?.message;
+  return { status: 'True', reason: 'Success', message: `The hub's side works${clusters ? `; ${clusters}` : ''}` };
 }
 
 /**
@@ -143,7 +145,7 @@ export async function writeStatus(
       throw error;
     }
     logger.warn(
-      { err: error },
+      { error },
       'the CustomResourceDefinition gitopsclusters.apps.open-cluster-management.io is of another version; apply the one that comes with this chart (helm upgrade does not)',
     );
     const { clusters: _, ...rest } = status;

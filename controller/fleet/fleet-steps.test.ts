@@ -7,11 +7,15 @@ import {
   type GitOpsCluster,
   labelValue,
   namesText,
+  type StepReason,
   succeeded,
 } from '../hub/index.ts';
 import type { ClusterSummary } from '../ownership/index.ts';
+import { FleetEvents } from './fleet-events.ts';
 import { nextStatus, writeStatus } from './fleet-status.ts';
+import { judgePrincipal } from './principal-step.ts';
 import { runStep, type StepOutcome } from './run-step.ts';
+import { summarySteps } from './summary-steps.ts';
 
 const summary: ClusterSummary = {
   clusters: ['a', 'b'],
@@ -51,7 +55,7 @@ test('Ready sums up whether the controller did its work, with the health of the 
   ]);
   expect(findCondition(status.conditions, 'Ready')).toMatchObject({
     status: 'True',
-    message: '1 of 2 available',
+    message: "The hub's side works; 1 of 2 available",
     observedGeneration: 3,
   });
 });
@@ -146,6 +150,140 @@ test('a CRD of another version does not prevent the conditions from being writte
   await writeStatus(deps, goc, status);
   expect(patches).toMatchObject([{ status: { conditions: status.conditions } }]);
   expect(warnings).toHaveLength(1);
+});
+
+const age = (seconds: number) => new Date(monday.getTime() + seconds * 1000);
+const principalIs = (isReady: boolean, before: GitOpsCluster['status'], now: Date, service: object | null = {}) =>
+  judgePrincipal({
+    exposure: {
+      ...noExposure,
+      service:
+        service === null
+          ? undefined
+          : { metadata: { namespace: 'argocd', name: 'argocd-agent-principal' }, spec: service },
+      slices: [
+        {
+          metadata: { name: 's' },
+          addressType: 'IPv4',
+          endpoints: [{ addresses: ['10.0.0.1'], conditions: { ready: isReady } }],
+        },
+      ],
+    },
+    namespace: 'argocd',
+    gitOpsCluster: { ...goc, ...(before && { status: before }) },
+    now,
+  });
+const noExposure = {
+  service: undefined,
+  slices: [],
+  nodes: [],
+  ingresses: [],
+  routes: [],
+  tlsRoutes: [],
+  gateways: [],
+};
+
+test('a principal without ready endpoints is no failure while it is replaced, and one after a minute', () => {
+  const first = principalIs(false, undefined, age(0));
+  expect(first).toEqual({
+    result: {
+      status: 'False',
+      reason: 'InProgress',
+      message: 'Service argocd/argocd-agent-principal has no ready endpoints: agents cannot connect',
+    },
+    renewAt: age(60).getTime(),
+  });
+  const status = nextStatus(goc, [{ condition: 'PrincipalAvailable', ...first }], { ...known, now: age(0) });
+  expect(findCondition(status.conditions, 'Ready')).toMatchObject({ status: 'False' });
+  expect(principalIs(false, status, age(59))).toMatchObject({ result: { reason: 'InProgress' } });
+  expect(principalIs(false, status, age(60))).toMatchObject({
+    result: { status: 'False', reason: 'Failed', message: expect.stringContaining('has no ready endpoints') },
+  });
+  expect(principalIs(true, status, age(61))).toMatchObject({
+    result: { status: 'True', message: 'Service argocd/argocd-agent-principal has ready endpoints' },
+  });
+});
+
+test('a principal that is replaced stays available for 20 seconds', () => {
+  const status = (report: ReturnType<typeof principalIs>, seconds: number, before = goc) =>
+    nextStatus(before, [{ condition: 'PrincipalAvailable', ...report }], { ...known, now: age(seconds) });
+  const available = status(principalIs(true, undefined, age(0)), 0);
+  const away = principalIs(false, available, age(100));
+  expect(away).toMatchObject({ result: { status: 'True', reason: 'InProgress' }, renewAt: age(120).getTime() });
+  const replaced = status(away, 100, { ...goc, status: available });
+  expect(principalIs(false, replaced, age(119))).toEqual(away);
+  expect(principalIs(false, replaced, age(120))).toMatchObject({ result: { status: 'False', reason: 'InProgress' } });
+  expect(principalIs(true, replaced, age(119))).toMatchObject({ result: { status: 'True', reason: 'Success' } });
+});
+
+test('a principal outside this hub is not judged by endpoints', () => {
+  expect(principalIs(false, undefined, age(0), null).result).toMatchObject({ status: 'True' });
+  expect(principalIs(false, undefined, age(0), { type: 'ExternalName' }).result).toMatchObject({ status: 'True' });
+});
+
+const conditionOf = (name: string, of: Partial<ClusterSummary>, clusters = ['a', 'b']) => {
+  const step = summarySteps.find(({ condition }) => condition === name);
+  return step?.run({
+    fleet: {
+      selection: { known: true, clusters: new Set(clusters) },
+      spec: { addOn: {} } as never,
+      gitOpsCluster: goc,
+    },
+    found: { endpoint: undefined, authority: undefined },
+    summary: { ...summary, ...of },
+  });
+};
+
+test('ClustersReady turns from InProgress to Failed with the first failing cluster, and gives its reason', () => {
+  expect(conditionOf('ClustersReady', {})).toEqual({
+    status: 'False',
+    reason: 'InProgress',
+    message: '1 of 2 clusters available, 2 of 2 agents connected; waiting for [b]',
+  });
+  const failing = [
+    { ...trouble('b', at(1)), message: 'the agent has not been connected to 127.0.0.1:8444 since noon' },
+  ];
+  expect(conditionOf('ClustersReady', { failing, available: [] })).toEqual({
+    status: 'False',
+    reason: 'Failed',
+    message:
+      '0 of 2 clusters available, 2 of 2 agents connected; failing: [b]: the agent has not been connected to 127.0.0.1:8444 since noon; waiting for [a]',
+  });
+});
+
+test('a GitOpsCluster whose clusters belong to another one says so, and not that its Placement selects none', () => {
+  const lost = ['a', 'b'].map((cluster) => ({ cluster, owner: 'argocd/older' }));
+  const none = { clusters: [], enrolled: [], available: [], connected: [], lost };
+  expect(conditionOf('ClustersReady', none)).toMatchObject({
+    status: 'False',
+    reason: 'Conflict',
+    message: expect.stringContaining('GitOpsCluster argocd/older'),
+  });
+  for (const condition of ['ClustersImported', 'ManifestWorkCreated', 'AddonConfigured']) {
+    expect(conditionOf(condition, none)).toMatchObject({
+      reason: 'NoClusters',
+      message: 'This GitOpsCluster enrolls none of the 2 selected clusters: see PlacementEvaluated',
+    });
+  }
+  expect(conditionOf('ClustersReady', { ...none, lost: [] }, [])).toMatchObject({
+    status: 'True',
+    message: 'No managed clusters selected by placement',
+  });
+});
+
+test('an Event is recorded when a condition fails, also when its message was there before; none about a conflict twice', () => {
+  const recorded: string[] = [];
+  const record = (_: unknown, reason: string) => recorded.push(reason);
+  const events = new FleetEvents({ normal: record, warning: record });
+  const of = (reason: StepReason, type = 'PrincipalAvailable') =>
+    nextStatus(goc, [{ condition: type, result: failed('no endpoints', reason) }], { ...known, now: monday });
+  const none = { skipped: [], lost: [] };
+  events.record(goc, of('InProgress'), none, monday);
+  expect(recorded).toEqual([]);
+  events.record({ ...goc, status: of('InProgress') }, of('Failed'), none, tuesday);
+  expect(recorded).toEqual(['PrincipalAvailableFailed']);
+  events.record(goc, of('Conflict', 'PlacementEvaluated'), none, tuesday);
+  expect(recorded).toHaveLength(1);
 });
 
 test('a step that throws yields a failed condition, and the other steps run', async () => {

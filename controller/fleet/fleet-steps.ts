@@ -7,7 +7,9 @@ import {
   ensureTokenKey,
 } from '../trust/index.ts';
 import type { Fleet, FleetDeps, FoundationFindings } from './fleet-deps.ts';
+import { checkHubArgoCd } from './hub-argo-cd-step.ts';
 import { describePlacement, ensureTolerations } from './placement-steps.ts';
+import { judgePrincipal, principalCondition } from './principal-step.ts';
 import { runStep, type Step, type StepOutcome } from './run-step.ts';
 import { discoverServer } from './server-step.ts';
 import { summarySteps } from './summary-steps.ts';
@@ -17,8 +19,10 @@ const constant = (condition: string, purpose: string, message: string) => ({
   ...step(condition, purpose),
   result: succeeded(message),
 });
+/** The condition about the controller's own rights. */
+export const rbacCondition = 'RBACReady';
 const rbac = constant(
-  'RBACReady',
+  rbacCondition,
   'ensure RBAC',
   'RBAC resources created successfully (the chart grants everything; nothing is needed per GitOpsCluster)',
 );
@@ -46,15 +50,21 @@ export function equipHub(deps: FleetDeps, fleet: Fleet, found: FoundationFinding
   const { signal, exposure, spec } = fleet;
   const { endpoint, authority } = found;
   const address = endpoint?.address ?? spec.server.value?.address ?? '';
+  // Clusters that a new address has not reached yet dial the former one.
+  const addresses = [address, ...deps.rollouts.addressesIn(fleet.namespace)];
   return Promise.all([
     runStep(step('JWTSecretReady', 'create JWT secret'), signal, () => ensureTokenKey(deps, fleet)),
+    runStep(step(principalCondition, 'check the principal'), signal, () => judgePrincipal(fleet)),
     runStep(step('PrincipalCertificateReady', 'generate principal certificate'), signal, () =>
-      ensurePrincipalCertificate(deps, fleet, authority, { exposure, address }),
+      ensurePrincipalCertificate(deps, fleet, authority, { exposure, addresses }),
     ),
     runStep(step('ResourceProxyCertificateReady', 'generate resource proxy certificate'), signal, () =>
       ensureResourceProxyCertificate(deps, fleet, authority, exposure),
     ),
     template,
+    runStep(step('HubArgoCDCompatible', "look at the hub's application controller"), signal, () =>
+      checkHubArgoCd(deps, fleet),
+    ),
     runStep(step('PlacementTolerationConfigured', 'configure placement tolerations'), signal, () =>
       ensureTolerations(deps, fleet),
     ),

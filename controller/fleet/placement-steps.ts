@@ -67,31 +67,42 @@ export function describePlacement(
   if (!selection.known) {
     const elsewhere =
       placement === undefined ? caches.placements.list().filter((one) => one.metadata.name === name) : [];
-    const why = `${selection.problem}${hint(elsewhere, referenceNamespace(gitOpsCluster), namespace)}`;
+    const why = `${selection.problem}${hint(elsewhere, unusedNamespace(gitOpsCluster, namespace), namespace)}`;
     return selection.error
       ? failed(`Failed to evaluate placement: ${why}`)
       : { status: 'Unknown', reason: 'InProgress', message: why };
   }
   if (selection.clusters.size === 0) {
-    return succeeded(`No managed clusters selected by placement${whyNone(placement)}`, 'NoClusters');
+    const unused = unusedNamespace(gitOpsCluster, namespace);
+    const note = unused === undefined ? '' : `; ${unused}`;
+    return succeeded(`No managed clusters selected by placement${whyNone(placement)}${note}`, 'NoClusters');
   }
-  const notes = [skippedText(skipped), conflictText(lost)].filter((text) => text !== undefined);
-  return succeeded([`Evaluated ${selection.clusters.size} managed clusters`, ...notes].join('; '));
+  const conflicts = conflictText(lost);
+  const notes = [conflicts, unusedNamespace(gitOpsCluster, namespace), skippedText(skipped)].filter(
+    (text) => text !== undefined,
+  );
+  const message = [`Evaluated ${selection.clusters.size} managed clusters`, ...notes].join('; ');
+  return conflicts === undefined ? succeeded(message) : failed(message, 'Conflict');
 }
 
-function referenceNamespace({ spec }: GitOpsCluster): string | undefined {
+const ownPlacement = (namespace: string) => `a GitOpsCluster uses a Placement of its own namespace, ${namespace}`;
+
+/** A clause about `spec.placementRef.namespace` when it names another namespace; the field is part of every reference. */
+function unusedNamespace({ spec }: GitOpsCluster, namespace: string): string | undefined {
   const { placementRef } = (spec ?? {}) as { placementRef?: { namespace?: unknown } };
-  return typeof placementRef?.namespace === 'string' ? placementRef.namespace : undefined;
+  const named = placementRef?.namespace;
+  return typeof named !== 'string' || named === '' || named === namespace
+    ? undefined
+    : `spec.placementRef.namespace (${named}) is not used: ${ownPlacement(namespace)}`;
 }
 
 /** A hint that the Placement is in another namespace, the most likely mistake: the reference has an unused field for it. */
-function hint(elsewhere: readonly Placement[], named: string | undefined, namespace: string): string {
-  const rule = `a GitOpsCluster uses a Placement of its own namespace, ${namespace}`;
-  if (named && named !== namespace) {
-    return `; spec.placementRef.namespace (${named}) is not used: ${rule}`;
+function hint(elsewhere: readonly Placement[], unused: string | undefined, namespace: string): string {
+  if (unused !== undefined) {
+    return `; ${unused}`;
   }
   const [other] = elsewhere;
-  return other ? `; there is one in namespace ${other.metadata.namespace}, but ${rule}` : '';
+  return other ? `; there is one in namespace ${other.metadata.namespace}, but ${ownPlacement(namespace)}` : '';
 }
 
 /** OCM's reason for an empty selection. */

@@ -1,7 +1,8 @@
 import { findCondition } from '../../lib/kube/index.ts';
 import { failed, namesText, type StepResult, succeeded } from '../hub/index.ts';
-import type { ClusterConcern, ClusterSummary } from '../ownership/index.ts';
+import type { ClusterConcern, ClusterSelection, ClusterSummary } from '../ownership/index.ts';
 import type { Fleet, FoundationFindings } from './fleet-deps.ts';
+import { conflictText } from './placement-steps.ts';
 import type { Step } from './run-step.ts';
 
 /** The input of the conditions about clusters. */
@@ -42,7 +43,7 @@ function summarise(
     if (!selection.known) {
       return undefined;
     }
-    return succeeded('No managed clusters selected by placement', 'NoClusters');
+    return noClusters(selection);
   }
   if (authority === undefined || (endpoint === undefined && concern === 'works')) {
     return failed(
@@ -55,6 +56,16 @@ function summarise(
     return isKnown ? undefined : { status: 'Unknown', reason: 'InProgress', message: 'Reconciliation in progress' };
   }
   return succeeded(texts.done(clusters.clusters.length));
+}
+
+/** The result of a step without clusters. */
+function noClusters(selection: ClusterSelection): StepResult {
+  const selected = selection.known ? selection.clusters.size : 0;
+  const message =
+    selected === 0
+      ? 'No managed clusters selected by placement'
+      : `This GitOpsCluster enrolls none of the ${selected} selected clusters: see PlacementEvaluated`;
+  return succeeded(message, 'NoClusters');
 }
 
 /** The Argo CD cluster Secrets, by which the hub's Argo CD knows the clusters. */
@@ -114,13 +125,18 @@ const cleanUpStep: SummaryStep = {
 const healthStep: SummaryStep = {
   condition: 'ClustersReady',
   purpose: 'look at the clusters',
-  run: ({ summary: { clusters, available, connected, pending }, fleet: { selection, gitOpsCluster } }) => {
+  run: ({ summary, fleet: { selection, gitOpsCluster } }) => {
+    const { clusters, available, connected, pending, failing, lost } = summary;
     if (pending.length > 0 && findCondition(gitOpsCluster.status?.conditions, 'ClustersReady')) {
       return undefined;
     }
     const total = clusters.length;
     if (total === 0) {
-      return selection.known ? succeeded('No managed clusters selected by placement', 'NoClusters') : undefined;
+      const conflicts = conflictText(lost);
+      if (conflicts !== undefined) {
+        return failed(conflicts, 'Conflict');
+      }
+      return selection.known ? noClusters(selection) : undefined;
     }
     const message = `${available.length} of ${total} clusters available, ${connected.length} of ${total} agents connected`;
     const ready = available.length === total && connected.length === total;
@@ -128,8 +144,15 @@ const healthStep: SummaryStep = {
       return succeeded(message);
     }
     const healthy = new Set(available.filter((cluster) => connected.includes(cluster)));
-    const waiting = clusters.filter((cluster) => !healthy.has(cluster));
-    return { status: 'False', reason: 'InProgress', message: `${message}; waiting for ${namesText(waiting)}` };
+    const failures = new Set(failing.map(({ cluster }) => cluster));
+    const waiting = clusters.filter((cluster) => !healthy.has(cluster) && !failures.has(cluster));
+    const parts = [
+      message,
+      ...(failing.length > 0 ? [`failing: ${namesText([...failures])}: ${failing[0]?.message}`] : []),
+      ...(waiting.length > 0 ? [`waiting for ${namesText(waiting)}`] : []),
+    ];
+    const reason = failing.length > 0 ? 'Failed' : 'InProgress';
+    return { status: 'False', reason, message: parts.join('; ') };
   },
 };
 

@@ -1,17 +1,17 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { installCrds, ocmCrds } from '../../e2e/hub/index.ts';
-import { type Cluster, startCluster } from '../../e2e/testbed/index.ts';
+import { borrowCluster, type SharedCluster } from '../../e2e/testbed/index.ts';
 import { wellKnown } from '../../lib/base/index.ts';
 import { type KubeClient, type KubeObject, secrets } from '../../lib/kube/index.ts';
 import { Applier, type EnsureOptions, ForeignObjectError } from './applier.ts';
 import { managedBy } from './names.ts';
 import { type ManifestWork, manifestWorks } from './ocm-kinds.ts';
 
-let cluster: Cluster;
+let cluster: SharedCluster;
 let writes: string[] = [];
 let client: KubeClient;
 beforeAll(async () => {
-  cluster = await startCluster({ name: 'hub' });
+  cluster = await borrowCluster({ name: 'hub' });
   await installCrds(cluster.client, await ocmCrds('hub'));
   client = new Proxy(cluster.client, {
     get(target, name) {

@@ -49,8 +49,8 @@ type Client = Pick<KubeClient, 'apply' | 'create' | 'mergePatch' | 'get' | 'dele
 /**
  * Writes objects only when they differ from the desired state.
  *
- * It reads its own writes: an object just written is known before the cache shows it. It also remembers writeOptions the API
- * server changes a desired state (defaults, pruned fields), so that such a difference does not repeat the same write.
+ * It reads its own writes: an object just written is known before the cache shows it. It also remembers how the API server
+ * changes a desired state (defaults, pruned fields), so that such a difference does not repeat the same write.
  */
 export class Applier {
   readonly #client: Client;
@@ -68,6 +68,12 @@ export class Applier {
   /** Number of writes so far. */
   get writes(): number {
     return this.#writes;
+  }
+
+  /** Remembers an object that was written without this applier, so that {@link Applier.current} knows it before the cache. */
+  wrote(type: ResourceType, object: KubeObject): void {
+    delete object.metadata.managedFields;
+    this.#written.set(idOf(type, object), object);
   }
 
   /** The newest known state of an object: the cached one or the one written later. Without either, asks the API server. */
@@ -142,8 +148,7 @@ export class Applier {
     const resourceVersion = options.guarded ? live?.metadata.resourceVersion : undefined;
     const written = resourceVersion ? { ...desired, metadata: { ...desired.metadata, resourceVersion } } : desired;
     const object = await this.#client.apply(type, written, { fieldManager, force: true, signal: options.signal });
-    delete object.metadata.managedFields;
-    this.#written.set(id, object);
+    this.wrote(type, object);
     this.#settle(id, desired, object, options);
     return { object, changed: true };
   }

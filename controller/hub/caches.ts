@@ -3,16 +3,22 @@ import {
   certificateSigningRequests,
   configMaps,
   crds,
+  type Deployment,
   deployments,
   Informer,
   type InformerOptions,
   type KubeClient,
   type KubeObject,
   leases,
+  MultiNamespaceInformer,
+  type MultiNamespaceInformerOptions,
+  namespaces,
   type Secret,
   type Service,
+  type StatefulSet,
   secrets,
   services,
+  statefulSets,
 } from '../../lib/kube/index.ts';
 import { EndpointCaches, principalServices, type ServiceExposure } from '../endpoint/index.ts';
 import { argoCdApplications } from './argo-kinds.ts';
@@ -29,9 +35,13 @@ import {
   placementDecisions,
   placements,
 } from './ocm-kinds.ts';
+import type { StepReason } from './step-result.ts';
 
 /** Name of the CRD of Applications. */
 export const applicationsCrd = 'applications.argoproj.io';
+
+/** Names of the application controller in Argo CD's manifests and on OpenShift. */
+const applicationControllerNames = ['argocd-application-controller', 'openshift-gitops-application-controller'];
 
 /** Names of the CRDs that managed clusters may get. */
 export const deliveredCrds: readonly string[] = operatorKinds;
@@ -41,12 +51,28 @@ const named = (name: string) => `metadata.name=${name}`;
 const byOwner = { owner: (object: KubeObject) => [object.metadata.annotations?.[keys.owner] ?? ''] };
 const byCluster = { cluster: (object: KubeObject) => [object.metadata.labels?.[keys.clusterName] ?? ''] };
 
+/** Options of {@link Caches}. */
+export interface CachesOptions {
+  readonly client: KubeClient;
+  readonly logger?: Logger | undefined;
+  /** The namespaces whose GitOpsClusters are served; empty: all. Secrets and workloads of others are not read. */
+  readonly watchNamespaces?: readonly string[] | undefined;
+}
+
+/** Why the GitOpsClusters of a namespace are not served. */
+export interface NamespaceObstacle {
+  readonly reason: Extract<StepReason, 'NamespaceNotServed' | 'NamespaceNotReadable'>;
+  readonly message: string;
+}
+
 /** The informers of the advanced model: all objects on the hub that the controller reads. */
 export class Caches {
   readonly gitOpsClusters;
   readonly placements;
   readonly decisions;
   readonly managedClusters;
+  /** All namespaces, by name only: OCM creates a cluster's namespace after it has accepted the cluster. */
+  readonly namespaces;
   readonly addOns;
   readonly works;
   readonly configs;
@@ -58,18 +84,36 @@ export class Caches {
   readonly requests;
   /** The hub's Applications, indexed by cluster (see {@link clustersOf}). `synced` excludes them: the CRD may be missing. */
   readonly applications: Informer<HubApplication>;
-  readonly #sharedSecrets: Readonly<Record<string, Informer<Secret>>>;
-  readonly #principals: readonly Informer<Service>[];
+  readonly #sharedSecrets: Readonly<Record<string, MultiNamespaceInformer<Secret>>>;
+  readonly #principals: readonly MultiNamespaceInformer<Service>[];
   readonly #endpoints: EndpointCaches;
   readonly #crds;
   readonly #argoCd;
+  readonly #applicationControllers: readonly [
+    MultiNamespaceInformer<StatefulSet>,
+    MultiNamespaceInformer<Deployment>,
+  ][];
+  /** Caches of the whole hub. */
   readonly #all: readonly Informer<KubeObject>[];
+  /** Caches of the namespaces that are served. */
+  readonly #served: readonly MultiNamespaceInformer<KubeObject>[];
+  readonly #watchNamespaces: readonly string[];
+  #hasSettled = false;
 
-  constructor(client: KubeClient, logger?: Logger) {
+  constructor({ client, logger, watchNamespaces = [] }: CachesOptions) {
+    this.#watchNamespaces = watchNamespaces;
     const all: Informer<KubeObject>[] = [];
     const follow = <T extends KubeObject>(options: Omit<InformerOptions<T>, 'client'>): Informer<T> => {
       const informer = new Informer<T>({ client, logger, ...options });
       all.push(informer as unknown as Informer<KubeObject>);
+      return informer;
+    };
+    const served: MultiNamespaceInformer<KubeObject>[] = [];
+    const followServed = <T extends KubeObject>(
+      options: Omit<MultiNamespaceInformerOptions<T>, 'client' | 'namespaces'>,
+    ): MultiNamespaceInformer<T> => {
+      const informer = new MultiNamespaceInformer<T>({ client, logger, namespaces: watchNamespaces, ...options });
+      served.push(informer as unknown as MultiNamespaceInformer<KubeObject>);
       return informer;
     };
     this.gitOpsClusters = follow({ type: gitOpsClusters });
@@ -81,13 +125,19 @@ export class Caches {
       },
     });
     this.managedClusters = follow({ type: managedClusters });
+    this.namespaces = follow({
+      type: namespaces,
+      transform: ({ metadata: { name, uid = '', resourceVersion = '' } }) => ({
+        metadata: { name, uid, resourceVersion },
+      }),
+    });
     this.addOns = follow({ type: managedClusterAddOns, fieldSelector: named(addOnName), indexers: byOwner });
     this.works = follow({ type: manifestWorks, labelSelector: ours, indexers: byOwner });
     this.configs = follow({ type: addOnDeploymentConfigs });
     this.addOnRegistrations = follow({ type: clusterManagementAddOns, fieldSelector: named(addOnName) });
-    this.ownSecrets = follow({ type: secrets, labelSelector: ours, indexers: { ...byOwner, ...byCluster } });
-    this.bundles = follow({ type: configMaps, labelSelector: ours });
-    this.connections = follow({
+    this.ownSecrets = followServed({ type: secrets, labelSelector: ours, indexers: { ...byOwner, ...byCluster } });
+    this.bundles = followServed({ type: configMaps, labelSelector: ours });
+    this.connections = followServed({
       type: leases,
       labelSelector: `${wellKnown.partOfLabel}=argocd-agent,app.kubernetes.io/component=connection`,
       indexers: {
@@ -99,17 +149,23 @@ export class Caches {
     const { authority, authorityTrust, principalTls, resourceProxyTls, jwt } = hubNames;
     const shared = [authority, authorityTrust, principalTls, resourceProxyTls, jwt];
     this.#sharedSecrets = Object.fromEntries(
-      shared.map((name) => [name, follow({ type: secrets, fieldSelector: named(name) })]),
+      shared.map((name) => [name, followServed({ type: secrets, fieldSelector: named(name) })]),
     );
-    this.#principals = principalServices.map((name) => follow({ type: services, fieldSelector: named(name) }));
-    this.#endpoints = new EndpointCaches(client, this.#principals, logger);
+    this.#principals = principalServices.map((name) => followServed({ type: services, fieldSelector: named(name) }));
+    const principals = this.#principals;
+    this.#endpoints = new EndpointCaches({ client, principals, namespaces: watchNamespaces, logger });
     this.#crds = deliveredCrds.map((name) =>
       follow({ type: crds, fieldSelector: named(name), transform: deliverableCrd }),
     );
     this.#argoCd = ['argocd-server', 'argocd-redis', ...principalServices].map((name) =>
-      follow({ type: deployments, fieldSelector: named(name) }),
+      followServed({ type: deployments, fieldSelector: named(name) }),
     );
+    this.#applicationControllers = applicationControllerNames.map((name) => [
+      followServed({ type: statefulSets, fieldSelector: named(name) }),
+      followServed({ type: deployments, fieldSelector: named(name) }),
+    ]);
     this.#all = all;
+    this.#served = [...served, ...this.#endpoints.namespaced];
     this.applications = new Informer<HubApplication>({
       client,
       logger,
@@ -118,6 +174,24 @@ export class Caches {
       indexers: { cluster: clustersOf },
       backoff: { maxMs: 30_000 },
     });
+  }
+
+  /** Why nothing is done for the GitOpsClusters of a namespace; undefined when they are served. */
+  obstacleIn(namespace: string): NamespaceObstacle | undefined {
+    if (this.#watchNamespaces.length === 0) {
+      return undefined;
+    }
+    if (!this.#watchNamespaces.includes(namespace)) {
+      const message = `the controller has no rights in namespace ${namespace}, so nothing is done for this GitOpsCluster: add the namespace to the chart's value controller.gitOpsNamespaces (without the chart: to --watch-namespaces, with a Role), or set controller.allNamespaces to true`;
+      return { reason: 'NamespaceNotServed', message };
+    }
+    const unread = this.#served.find((informer) => informer.problemIn(namespace) !== undefined);
+    return (
+      unread && {
+        reason: 'NamespaceNotReadable',
+        message: `namespace ${namespace} cannot be read: ${unread.problemIn(namespace)}; helm upgrade restores the Role and RoleBinding of the controller there`,
+      }
+    );
   }
 
   /** One of the Secrets in `hubNames` that all GitOpsClusters of a namespace share. */
@@ -141,17 +215,36 @@ export class Caches {
     return deployment?.spec?.template?.spec?.containers[0]?.image;
   }
 
+  /** Application controllers of the hub's own Argo CD in a namespace. */
+  applicationControllers(namespace: string): (StatefulSet | Deployment)[] {
+    return this.#applicationControllers.flat().flatMap((informer) => informer.list(namespace));
+  }
+
   /** Image of the principal in a namespace. Its Deployment has the name of its Service. */
   principalImage(namespace: string): string | undefined {
     return principalServices.map((name) => this.hubImage(namespace, name)).find(Boolean);
   }
 
-  /** Calls `changed` for each change of a Secret, Service, ConfigMap or Deployment that concerns a whole namespace. */
+  /**
+   * Calls `changed` for each change of a Secret, Service, ConfigMap, Deployment or StatefulSet that concerns a whole
+   * namespace, and when a namespace has become readable.
+   */
   onNamespaceChange(changed: (namespace: string) => void): void {
-    const informers = [...Object.values(this.#sharedSecrets), ...this.#principals, ...this.#argoCd, this.bundles];
-    for (const informer of informers as unknown as Informer<KubeObject>[]) {
+    const informers = [
+      ...Object.values(this.#sharedSecrets),
+      ...this.#principals,
+      ...this.#argoCd,
+      ...this.#applicationControllers.flat(),
+      this.bundles,
+    ];
+    for (const informer of informers as unknown as MultiNamespaceInformer<KubeObject>[]) {
       const onChange = ({ metadata }: KubeObject) => changed(metadata.namespace ?? '');
       informer.subscribe({ added: onChange, updated: (_, now) => onChange(now), deleted: onChange });
+    }
+    for (const namespace of this.#watchNamespaces) {
+      // They reject when the caches stop.
+      const complete = Promise.all(this.#served.map((informer) => informer.syncedIn(namespace)));
+      complete.then(() => changed(namespace)).catch(() => undefined);
     }
     this.#endpoints.subscribe((namespace) => {
       const all = this.gitOpsClusters.list().map(({ metadata }) => metadata.namespace ?? '');
@@ -180,6 +273,7 @@ export class Caches {
   async run(signal: AbortSignal): Promise<void> {
     await Promise.all([
       ...this.#all.map((informer) => informer.run(signal)),
+      ...this.#served.map((informer) => informer.run(signal)),
       this.#endpoints.run(signal),
       this.#runApplications(signal),
     ]);
@@ -201,15 +295,18 @@ export class Caches {
     }
   }
 
-  /** Resolves when every cache is complete. */
+  /** Resolves when every cache is complete. Served namespaces that cannot be read are not waited for. */
   async synced(signal: AbortSignal): Promise<void> {
     await Promise.all(this.#all.map((informer) => informer.synced(signal)));
+    await Promise.all(this.#served.map((informer) => informer.settled(signal)));
     await this.#endpoints.synced(signal);
+    this.#hasSettled = true;
   }
 
-  /** Kinds whose cache is not complete yet. */
+  /** Kinds whose cache is not complete yet, except those that {@link Caches.synced} does not wait for. */
   missing(): string[] {
-    const missing = this.#all.filter(({ hasSynced }) => !hasSynced).map(({ type }) => type.kind);
+    const awaited = this.#hasSettled ? this.#all : [...this.#all, ...this.#served];
+    const missing = awaited.filter(({ hasSynced }) => !hasSynced).map(({ type }) => type.kind);
     return [...new Set([...missing, ...this.#endpoints.missing()])];
   }
 }

@@ -17,7 +17,7 @@ export async function identifyHub(
     if (!isForbidden(error)) {
       throw error;
     }
-    logger.warn({ err: error }, 'the identity of the hub cannot be read');
+    logger.warn({ error }, 'the identity of the hub cannot be read');
     return undefined;
   }
 }

@@ -7,7 +7,7 @@ export {
   isArgoCd,
   type ManagedApplication,
 } from './argo-kinds.ts';
-export { applicationsCrd, Caches } from './caches.ts';
+export { applicationsCrd, Caches, type NamespaceObstacle } from './caches.ts';
 export { deliverableCrd, kindsOf, operatorKinds } from './crds.ts';
 export { clustersOf, type HubApplication, slimApplication } from './hub-application.ts';
 export { identifyHub, reasonItIsHub } from './hub-identity.ts';
@@ -17,6 +17,7 @@ export {
   agentSecretName,
   agentSubject,
   cleanUpWork,
+  clientSecretName,
   clusterClientName,
   connectionLeaseName,
   deliveredSecretName,
@@ -28,6 +29,7 @@ export {
   labelValue,
   managedBy,
   partWorkName,
+  requestedSecretName,
   signerName,
 } from './names.ts';
 export { namesText } from './names-text.ts';
@@ -53,6 +55,7 @@ export {
   type ResourceRequirements,
   type Toleration,
 } from './ocm-kinds.ts';
-export type { Parsed } from './parsed.ts';
+export { listOf, mapOf, type Parsed, problemsOf, quoted, textOf } from './parsed.ts';
 export { untilRenewal } from './renewal.ts';
-export { failed, type StepReport, type StepResult, succeeded } from './step-result.ts';
+export { failed, type StepReason, type StepReport, type StepResult, succeeded } from './step-result.ts';
+export { isSystemNamespace, systemNamespaceText } from './system-namespaces.ts';

@@ -22,6 +22,8 @@ export const keys = {
   /** Annotation: the GitOpsCluster as `namespace/name`. Labels may hold a shortened name. */
   owner: 'apps.open-cluster-management.io/gitopscluster-owner',
   clusterName: 'apps.open-cluster-management.io/cluster-name',
+  /** On a cluster Secret: the labels that come from the ManagedCluster, separated by commas. */
+  copiedLabels: 'apps.open-cluster-management.io/copied-labels',
   /** Label on ManifestWorks: `crds`, `argocd`, `agent`, `pre-delete` or `former`. */
   part: 'apps.open-cluster-management.io/argocd-addon-part',
   addOnName: 'open-cluster-management.io/addon-name',
@@ -79,6 +81,12 @@ export const clusterClientName = (cluster: string) => `argocd-cluster-client-${c
 
 /** Name of the hub's Secret with the generated values of a cluster: the agent's client certificate, Redis' password. */
 export const deliveredSecretName = (cluster: string) => `${addOnName}-${cluster}`;
+
+/** Secret with the certificate that the hub delivers to an agent, named as argocd-pull-integration names it on the cluster. */
+export const clientSecretName = 'argocd-agent-open-cluster-management.io-argocd-agent-addon-client-cert';
+
+/** Secret into which OCM's registration agent writes the certificate that it requested for an agent. */
+export const requestedSecretName = 'argocd-agent-addon-open-cluster-management.io-argocd-agent-addon-client-cert';
 
 /** The work with the clean-up Job of a detached cluster, named as OCM names add-on hooks; `part` is its `keys.part`. */
 export const cleanUpWork = { name: `addon-${addOnName}-pre-delete`, part: 'pre-delete' } as const;

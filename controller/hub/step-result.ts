@@ -5,8 +5,21 @@ export type StepResult =
   | { readonly status: Condition['status']; readonly reason: StepReason; readonly message: string }
   | undefined;
 
-/** Condition reasons of argocd-pull-integration. */
-export type StepReason = 'Success' | 'Failed' | 'InProgress' | 'ServerNotDiscovered' | 'NoClusters';
+/**
+ * Condition reasons: those of argocd-pull-integration, two about the hub's Argo CD, `Conflict`: another GitOpsCluster owns
+ * a cluster, and two about a namespace in which the controller has no rights.
+ */
+export type StepReason =
+  | 'Success'
+  | 'Failed'
+  | 'InProgress'
+  | 'ServerNotDiscovered'
+  | 'NoClusters'
+  | 'HubReconcilesApplications'
+  | 'VersionUnknown'
+  | 'Conflict'
+  | 'NamespaceNotServed'
+  | 'NamespaceNotReadable';
 
 /** The return value of one step of a reconcile: the status of its condition, and its findings for later steps. */
 export interface StepReport<T = undefined> {

@@ -30,6 +30,11 @@ export class Ownership {
 
   /** The clusters that a GitOpsCluster selects. The result is cached per object: every cluster's reconcile needs it. */
   selectionOf(gitOpsCluster: GitOpsCluster, spec?: FleetSpec): ClusterSelection {
+    const obstacle = this.#caches.obstacleIn(gitOpsCluster.metadata.namespace ?? '');
+    if (obstacle !== undefined) {
+      // Unknown, not empty: clusters that are enrolled stay as they are.
+      return { known: false, error: true, problem: obstacle.message };
+    }
     const known = this.#selections.get(gitOpsCluster);
     const placement = known?.from[0] ?? (spec ?? parseGitOpsCluster(gitOpsCluster)).placement;
     const parsed = placement as FleetSpec['placement'];
@@ -74,6 +79,10 @@ export class Ownership {
     }
     if (found.metadata.deletionTimestamp) {
       return `ManagedCluster ${cluster} is being deleted`;
+    }
+    if (this.#caches.namespaces.get({ name: cluster }) === undefined) {
+      // A write would fail. The creation of the namespace triggers another reconcile.
+      return `its namespace ${cluster} does not exist yet; OCM creates it for an accepted ManagedCluster`;
     }
     return reasonItIsHub(found, this.hubId);
   }

@@ -1,3 +1,4 @@
+import { createContext, Script } from 'node:vm';
 import { expect, describe as suite, test } from 'vitest';
 import type { KubeObject, PodSpec } from '../../lib/kube/index.ts';
 import type { AddOnDeploymentConfig, ResourceRequirements } from '../hub/index.ts';
@@ -171,6 +172,30 @@ suite('an AddOnDeploymentConfig', () => {
     });
     expect(unmatchedContainers(objectsOf(config), config)).toEqual(['deployments:redis:*', 'daemonsets:*:*']);
   });
+
+  test('nobody stops the controller with a glob for containers', () => {
+    const name = 'a'.repeat(253);
+    const deployment = {
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      metadata: { name, namespace: 'argocd' },
+      spec: { template: { spec: { containers: [{ name: 'a', image: 'b' }] } } },
+    };
+    const requirements = [`${'*'.repeat(40)}b`, `${'*a'.repeat(120)}*b`, `${'a*'.repeat(120)}b`];
+    const resourceRequirements = requirements.map((names) => ({
+      containerID: `deployments:${names}:*`,
+      resources: {},
+    }));
+    const config = read({ resourceRequirements });
+    let unmatched: string[] = [];
+    const work = () => {
+      decorate([deployment], config);
+      unmatched = unmatchedContainers([deployment], config);
+    };
+    // A search that backtracks takes years. The script ends it, so that the test fails.
+    new Script('work()').runInContext(createContext({ work }), { timeout: 60_000 });
+    expect(unmatched).toEqual(resourceRequirements.map(({ containerID }) => containerID));
+  });
 });
 
 test.each([
@@ -182,6 +207,18 @@ test.each([
   [
     { customizedVariables: [{ name: 'ARGOCD_OPERATOR_INSTALL', value: 'no' }] },
     'spec.customizedVariables[ARGOCD_OPERATOR_INSTALL] must be true or false, not "no"',
+  ],
+  [
+    { agentInstallNamespace: 'kube-system' },
+    'spec.agentInstallNamespace is "kube-system"; it must not be a namespace of Kubernetes, OCM or',
+  ],
+  [
+    { agentInstallNamespace: 'kube-system', customizedVariables: [{ name: 'ARGOCD_NAMESPACE', value: 'kube-public' }] },
+    'spec.customizedVariables[ARGOCD_NAMESPACE] is "kube-public"; it must not be a namespace of Kubernetes, OCM or',
+  ],
+  [
+    { customizedVariables: [{ name: 'ARGOCD_OPERATOR_NAMESPACE', value: 'kube-public' }] },
+    'spec.customizedVariables[ARGOCD_OPERATOR_NAMESPACE] is "kube-public"; it must not be a namespace of Kubernetes',
   ],
   [{ registries: [{ source: 'quay.io' }] }, 'spec.registries.0.mirror'],
   [{ proxyConfig: { httpProxy: 'no proxy' } }, 'spec.proxyConfig.httpProxy must be an address like'],
@@ -195,6 +232,18 @@ test.each([
     'spec.resourceRequirements.0.containerID must be kind:workload:container such as deployments:argocd-repo-server:*, not "deployment:a:b"',
   ],
   [
+    { resourceRequirements: [{ containerID: `deployments:${'*'.repeat(12)}!:*`, resources: {} }] },
+    'spec.resourceRequirements.0.containerID must be kind:workload:container such as',
+  ],
+  [
+    { resourceRequirements: [{ containerID: `deployments:${'a'.repeat(400)}:*`, resources: {} }] },
+    'spec.resourceRequirements.0.containerID must have at most 330 characters',
+  ],
+  [
+    { resourceRequirements: Array.from({ length: 101 }, () => ({ containerID: '*:*:*', resources: {} })) },
+    'spec.resourceRequirements must have at most 100 entries',
+  ],
+  [
     { resourceRequirements: [{ containerID: '*:*:*', resources: { limits: { memory: '1 GB' } } }] },
     'spec.resourceRequirements.0.resources.limits.memory must be a quantity like 100m or 256Mi, not "1 GB"',
   ],
@@ -202,6 +251,47 @@ test.each([
   const { problem } = parseAddOnConfig(adc(spec));
   expect(problem).toContain('AddOnDeploymentConfig c1/config: ');
   expect(problem).toContain(message);
+});
+
+test.each([
+  [{ registries: Array(300_000).fill({}) }, 'spec.registries must have at most 1000 entries, not 300000'],
+  [{ customizedVariables: Array(300_000).fill({}) }, 'spec.customizedVariables must have at most 1000 entries, not'],
+  [
+    { nodePlacement: { tolerations: Array(300_000).fill({ effect: 'x' }) } },
+    'spec.nodePlacement.tolerations must have at most 1000 entries, not 300000',
+  ],
+  [
+    { nodePlacement: { nodeSelector: Object.fromEntries(Array.from({ length: 2_000 }, (_, at) => [`k${at}`, 'v'])) } },
+    'spec.nodePlacement.nodeSelector must have at most 1000 entries, not 2000',
+  ],
+  [{ registries: Array(100).fill({}) }, '; and 95 more'],
+  [{ agentInstallNamespace: 'X'.repeat(1_000_000) }, "spec.agentInstallNamespace must be a namespace's name"],
+  [{ proxyConfig: { httpProxy: '\u0000'.repeat(100_000) } }, 'spec.proxyConfig.httpProxy must be an address like'],
+  [
+    { customizedVariables: [{ name: 'ARGOCD_NAMESPACE', value: 'X'.repeat(1_000_000) }] },
+    'spec.customizedVariables[ARGOCD_NAMESPACE] must be a namespace',
+  ],
+])('a huge value is named, and the message fits into a condition', (spec, message) => {
+  const began = process.threadCpuUsage();
+  const { problem = '' } = parseAddOnConfig(adc(spec));
+  const { user, system } = process.threadCpuUsage(began);
+  expect(problem).toContain(message);
+  expect(problem.length).toBeLessThan(4_096);
+  expect((user + system) / 1_000).toBeLessThan(100);
+});
+
+test('of tolerations and resources the fields that Kubernetes knows are taken, whatever else they hold', () => {
+  const deep = JSON.parse(`${'['.repeat(9_000)}${']'.repeat(9_000)}`);
+  const toleration = { key: 'a', operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 60 };
+  const resources = { limits: { cpu: '1' }, claims: [{ name: 'gpu' }] };
+  const { value } = parseAddOnConfig(
+    adc({
+      nodePlacement: { tolerations: [{ ...toleration, unknown: deep }] },
+      resourceRequirements: [{ containerID: '*:*:*', resources: { ...resources, unknown: deep } }],
+    }),
+  );
+  expect(value?.tolerations).toEqual([toleration]);
+  expect(value?.containers).toEqual([{ containerID: '*:*:*', resources }]);
 });
 
 test('a ManagedCluster’s registries that cannot be parsed are reported', () => {
@@ -212,4 +302,14 @@ test('a ManagedCluster’s registries that cannot be parsed are reported', () =>
     /^ManagedCluster c1: annotation open-cluster-management.io\/image-registries is no JSON/,
   );
   expect(parseAddOnConfig(undefined, cluster('{"registries":[{}]}')).problem).toContain('registries.0.mirror');
+});
+
+test('a workload of a user without a pod has no containers, and stops nothing', () => {
+  const objects = [{}, { spec: {} }, { spec: { template: {} } }].map((rest) => ({
+    kind: 'Deployment',
+    metadata: { name: 'own' },
+    ...rest,
+  }));
+  const config = { ...noConfig, containers: [{ containerID: 'deployments:own:*', resources: {} }] };
+  expect(unmatchedContainers(objects, config)).toEqual(['deployments:own:*']);
 });

@@ -1,5 +1,18 @@
 import { z } from 'zod';
-import type { AddOnDeploymentConfig, ManagedCluster, Parsed, ResourceRequirements, Toleration } from '../hub/index.ts';
+import {
+  type AddOnDeploymentConfig,
+  isSystemNamespace,
+  listOf,
+  type ManagedCluster,
+  mapOf,
+  type Parsed,
+  problemsOf,
+  quoted,
+  type ResourceRequirements,
+  systemNamespaceText,
+  type Toleration,
+  textOf,
+} from '../hub/index.ts';
 
 /** An image prefix and its replacement. */
 export interface Registry {
@@ -40,6 +53,21 @@ export interface AddOnConfig {
 /** The default install namespace in the CRD of AddOnDeploymentConfigs. */
 const defaultInstallNamespace = 'open-cluster-management-agent-addon';
 
+/** Characters of the longest kind, workload (253) and container (63), with their colons. */
+const longestContainerId = 'statefulsets'.length + 253 + 63 + 2;
+
+/** Bounds the time that a configuration of others can take. Far fewer containers are delivered. */
+const mostRequirements = 100;
+/** Most entries of the other lists and maps, for the same reason. */
+const mostEntries = 1_000;
+
+/** Characters of a label's value. Kubernetes takes no more. */
+const longestLabel = 63;
+/** Characters of a label's key, an address or the prefix of an image. */
+const longestName = 1_024;
+/** Characters of `noProxy`, which is in the environment of each container twice. */
+const longestNoProxy = 16 * 1024;
+
 /** Annotation on a ManagedCluster: registries for all its add-ons, as JSON. */
 const registriesAnnotation = 'open-cluster-management.io/image-registries';
 
@@ -49,37 +77,48 @@ const namespaceName = z
   .default('');
 const quantity = z.preprocess(
   (value) => (typeof value === 'number' ? String(value) : value),
-  z.string().regex(/^(\d+(\.\d*)?|\.\d+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?\d+)?$/, {
-    error: ({ input }) => `must be a quantity like 100m or 256Mi, not ${JSON.stringify(input)}`,
+  textOf(longestLabel).regex(/^(\d+(\.\d*)?|\.\d+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?\d+)?$/, {
+    error: ({ input }) => `must be a quantity like 100m or 256Mi, not ${quoted(input)}`,
   }),
 );
-const proxy = z
-  .string()
+const proxy = textOf(longestName)
   .refine((value) => value === '' || URL.canParse(value) || URL.canParse(`http://${value}`), {
-    error: ({ input }) => `must be an address like http://proxy.example.com:3128, not ${JSON.stringify(input)}`,
+    error: ({ input }) => `must be an address like http://proxy.example.com:3128, not ${quoted(input)}`,
   })
   .default('');
-const registries = z.array(
-  z.object({ source: z.string().default(''), mirror: z.string().min(1, { error: 'must name a registry' }) }),
+const registries = listOf(
+  z.object({
+    source: textOf(longestName).default(''),
+    mirror: textOf(longestName).min(1, { error: 'must name a registry' }),
+  }),
+  mostEntries,
 );
-const toleration = z.looseObject({
+// Fields that Kubernetes does not know are left out, like those that an API server prunes: they may hold anything.
+const toleration = z.object({
+  key: textOf(longestName).optional(),
+  value: textOf(longestLabel).optional(),
   operator: z.enum(['', 'Exists', 'Equal', 'Lt', 'Gt'], { error: 'must be Exists or Equal' }).optional(),
   effect: z
     .enum(['', 'NoSchedule', 'PreferNoSchedule', 'NoExecute'], {
       error: 'must be NoSchedule, PreferNoSchedule or NoExecute',
     })
     .optional(),
+  tolerationSeconds: z.number().int().optional(),
 });
-const amounts = z.record(z.string(), quantity).optional();
+const amounts = mapOf(quantity, mostEntries).optional();
+const claims = listOf(
+  z.object({ name: textOf(longestName), request: textOf(longestName).optional() }),
+  mostRequirements,
+).optional();
 const flag = /^(true|false)?$/;
 
 const schema = z.object({
   agentInstallNamespace: namespaceName,
-  customizedVariables: z.array(z.object({ name: z.string(), value: z.string().default('') })).default([]),
+  customizedVariables: listOf(z.object({ name: z.string(), value: z.string().default('') }), mostEntries).default([]),
   nodePlacement: z
     .object({
-      nodeSelector: z.record(z.string(), z.string()).default({}),
-      tolerations: z.array(toleration).optional(),
+      nodeSelector: mapOf(textOf(longestLabel), mostEntries).default({}),
+      tolerations: listOf(toleration, mostEntries).optional(),
     })
     .prefault({}),
   registries: registries.optional(),
@@ -87,7 +126,7 @@ const schema = z.object({
     .object({
       httpProxy: proxy,
       httpsProxy: proxy,
-      noProxy: z.string().default(''),
+      noProxy: textOf(longestNoProxy).default(''),
       caBundle: z
         .string()
         .transform((value) => Buffer.from(value, 'base64').toString())
@@ -97,19 +136,19 @@ const schema = z.object({
         .default(''),
     })
     .prefault({}),
-  resourceRequirements: z
-    .array(
-      z.object({
-        containerID: z
-          .string()
-          .regex(/^(deployments|daemonsets|statefulsets|replicasets|jobs|cronjobs|pods|\*):[^:]+:[^:]+$/, {
-            error: ({ input }) =>
-              `must be kind:workload:container such as deployments:argocd-repo-server:*, not ${JSON.stringify(input)}`,
-          }),
-        resources: z.looseObject({ requests: amounts, limits: amounts }),
-      }),
-    )
-    .default([]),
+  resourceRequirements: listOf(
+    z.object({
+      containerID: textOf(longestContainerId).regex(
+        /^(deployments|daemonsets|statefulsets|replicasets|jobs|cronjobs|pods|\*):[a-z0-9.*-]+:[a-z0-9*-]+$/,
+        {
+          error: ({ input }) =>
+            `must be kind:workload:container such as deployments:argocd-repo-server:*, not ${quoted(input)}`,
+        },
+      ),
+      resources: z.object({ requests: amounts, limits: amounts, claims }),
+    }),
+    mostRequirements,
+  ).default([]),
 });
 
 /**
@@ -122,7 +161,7 @@ export function parseAddOnConfig(
 ): Parsed<AddOnConfig> {
   const result = schema.safeParse(config?.spec ?? {});
   if (!result.success) {
-    return { problem: `${nameOf(config)}: ${secretText(result.error, 'spec')}` };
+    return { problem: `${nameOf(config)}: ${problemsOf(result.error, 'spec')}` };
   }
   const { customizedVariables, nodePlacement, proxyConfig, resourceRequirements, ...spec } = result.data;
   const variable = (name: string) => customizedVariables.findLast((one) => one.name === name)?.value ?? '';
@@ -130,23 +169,35 @@ export function parseAddOnConfig(
     if (namespaceName.safeParse(variable(name)).success) {
       continue;
     }
-    const value = JSON.stringify(variable(name));
+    const value = quoted(variable(name));
     return { problem: `${nameOf(config)}: spec.customizedVariables[${name}] must be a namespace's name, not ${value}` };
   }
   const installs = variable('ARGOCD_OPERATOR_INSTALL');
   if (!flag.test(installs)) {
-    const problem = `spec.customizedVariables[ARGOCD_OPERATOR_INSTALL] must be true or false, not ${JSON.stringify(installs)}`;
+    const problem = `spec.customizedVariables[ARGOCD_OPERATOR_INSTALL] must be true or false, not ${quoted(installs)}`;
     return { problem: `${nameOf(config)}: ${problem}` };
+  }
+  const installNamespace = spec.agentInstallNamespace === defaultInstallNamespace ? '' : spec.agentInstallNamespace;
+  const agentNamespace = variable('ARGOCD_NAMESPACE') || installNamespace;
+  const operatorNamespace = variable('ARGOCD_OPERATOR_NAMESPACE');
+  const fieldOfAgent = variable('ARGOCD_NAMESPACE') ? 'customizedVariables[ARGOCD_NAMESPACE]' : 'agentInstallNamespace';
+  const fields = {
+    [fieldOfAgent]: agentNamespace,
+    'customizedVariables[ARGOCD_OPERATOR_NAMESPACE]': operatorNamespace,
+  };
+  const [system] = Object.entries(fields).filter(([, namespace]) => isSystemNamespace(namespace));
+  if (system !== undefined) {
+    const [field, namespace] = system;
+    return { problem: `${nameOf(config)}: spec.${field} is ${quoted(namespace)}; it ${systemNamespaceText}` };
   }
   const own = spec.registries ? { value: spec.registries } : registriesOf(cluster);
   if (own.problem !== undefined) {
     return own;
   }
-  const installNamespace = spec.agentInstallNamespace === defaultInstallNamespace ? '' : spec.agentInstallNamespace;
   return {
     value: {
-      agentNamespace: variable('ARGOCD_NAMESPACE') || installNamespace || undefined,
-      operatorNamespace: variable('ARGOCD_OPERATOR_NAMESPACE') || undefined,
+      agentNamespace: agentNamespace || undefined,
+      operatorNamespace: operatorNamespace || undefined,
       installsOperator: installs !== 'false',
       nodeSelector: nodePlacement.nodeSelector,
       tolerations: nodePlacement.tolerations as Toleration[] | undefined,
@@ -179,15 +230,9 @@ function registriesOf(cluster: ManagedCluster | undefined): Parsed<readonly Regi
     return { problem: `${where} is no JSON: ${(error as Error).message}` };
   }
   const result = z.object({ registries: registries.default([]) }).safeParse(content);
-  return result.success ? { value: result.data.registries } : { problem: `${where}: ${secretText(result.error)}` };
+  return result.success ? { value: result.data.registries } : { problem: `${where}: ${problemsOf(result.error)}` };
 }
 
 function nameOf(config: AddOnDeploymentConfig | undefined): string {
   return `AddOnDeploymentConfig ${config?.metadata.namespace ?? ''}/${config?.metadata.name ?? ''}`;
-}
-
-function secretText(error: z.ZodError, path?: string): string {
-  return error.issues
-    .map((issue) => `${[...(path ? [path] : []), ...issue.path].join('.')} ${issue.message}`)
-    .join('; ');
 }

@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto';
+import { bracketed } from '../../lib/base/index.ts';
 import type { KeyCertificate } from '../../lib/pki/index.ts';
+import { clientSecretName, requestedSecretName } from '../hub/index.ts';
 
 /** The settings of the agent on a managed cluster. */
 export interface AgentInput {
@@ -20,20 +22,23 @@ export interface AgentInput {
   readonly destinationBasedMapping: boolean;
 }
 
-/** Secret with the agent's client certificate, named as argocd-pull-integration's operator mode names it. */
-export const clientSecretName = 'argocd-agent-open-cluster-management.io-argocd-agent-addon-client-cert';
-
-/** Secret into which OCM's registration agent writes the certificate that it requested. */
-export const requestedSecretName = 'argocd-agent-addon-open-cluster-management.io-argocd-agent-addon-client-cert';
-
 /** Name of the delivered ClusterRole with full rights for live access. */
 const fullLiveAccess = 'argocd-agent-live-access';
+
+/**
+ * Whether an image is argocd-agent's own, which needs more rights and answers other probes than this project's. Its name
+ * tells, in any registry.
+ */
+function isOriginal(image: string): boolean {
+  return /(^|\/)argocd-agent([:@]|$)/.test(image);
+}
 
 /** The values that the agent's templates are rendered with. */
 export function agentContextOf(input: AgentInput) {
   const params = {
     namespace: input.namespace,
-    serverAddress: input.serverAddress,
+    // Agents of argocd-agent append the port to it as it is.
+    serverAddress: bracketed(input.serverAddress),
     serverPort: input.serverPort,
     mode: input.mode,
     clientSecretName: input.clientCertificate ? clientSecretName : requestedSecretName,
@@ -42,8 +47,10 @@ export function agentContextOf(input: AgentInput) {
   return {
     ...params,
     authorities: input.authorities,
+    isAutonomous: input.mode === 'autonomous',
     clientCertificate: input.clientCertificate ?? false,
     agentImage: input.agentImage,
+    isOriginal: isOriginal(input.agentImage),
     pullPolicy: input.pullPolicy,
     /** The agents' service accounts. */
     agents: [{ name: 'argocd-agent-agent', namespace: input.namespace }],

@@ -11,7 +11,7 @@ export interface CleanUpInput {
   readonly otherNamespaces?: readonly string[];
   /** The principal's namespace on the hub. Set only when the cluster stays enrolled and these namespaces are cleaned up. */
   readonly principalNamespace?: string;
-  /** The agent's image. The Job runs a command of it. */
+  /** An image of this project: the Job runs `gitops-controller`. */
   readonly image: string;
   readonly pullPolicy: string;
   readonly config: AddOnConfig;
@@ -35,7 +35,7 @@ export function renderCleanUp(templates: Templates, input: CleanUpInput): Manife
     others,
     othersText: others.join(','),
     principalNamespace: principalNamespace ?? false,
-    agentImage: image,
+    image,
     pullPolicy,
   };
   const manifests = decorate(templates.render('cleanup', context), config);

@@ -1,3 +1,4 @@
+import { matchesGlob } from '../../lib/argocd/index.ts';
 import type { KubeObject, PodSpec } from '../../lib/kube/index.ts';
 import type { ResourceRequirements } from '../hub/index.ts';
 import type { AddOnConfig, Registry } from './addon-config.ts';
@@ -119,7 +120,8 @@ export function unmatchedContainers(objects: readonly KubeObject[], config: AddO
     if (plural === undefined) {
       return [];
     }
-    const { containers: main, initContainers = [] } = (object as Workload).spec.template.spec;
+    // An object of a user may lack them: the cluster's API server refuses it then, and says so.
+    const { containers: main = [], initContainers = [] } = (object as Partial<Workload>).spec?.template?.spec ?? {};
     return [...initContainers, ...main].map(({ name }) => [plural, object.metadata.name, name] as const);
   });
   return config.containers
@@ -175,12 +177,7 @@ function proxyCaMap(namespace: string, caBundle: string): KubeObject {
 
 function matches(containerID: string, plural: string, workload: string, container: string): boolean {
   const [kinds = '', names = '', containers = ''] = containerID.split(':');
-  return glob(kinds, plural) && glob(names, workload) && glob(containers, container);
-}
-
-function glob(pattern: string, text: string): boolean {
-  const parts = pattern.split('*').map((part) => part.replaceAll(/[\\^$.|?+()[\]{}]/g, '\\$&'));
-  return new RegExp(`^${parts.join('.*')}$`).test(text);
+  return matchesGlob(kinds, plural) && matchesGlob(names, workload) && matchesGlob(containers, container);
 }
 
 /** Of several matches the last one counts. */

@@ -1,19 +1,38 @@
 import type { ManifestConfig, ManifestWork, OrphaningRule } from '../hub/index.ts';
 
 /**
- * The delete option that keeps the namespace, which may have existed before, and CRDs. The clean-up Job decides about the
- * namespace.
- * @param crds names of CRDs to keep
+ * The delete option that keeps the namespace, which may have existed before. The clean-up Job decides about the namespace.
+ * @param others further objects to keep
  */
 export function orphan(
   namespace: string,
-  crds: readonly string[] = [],
+  others: readonly OrphaningRule[] = [],
 ): NonNullable<ManifestWork['spec']['deleteOption']> {
-  const orphaningRules: OrphaningRule[] = [
-    { group: '', resource: 'namespaces', name: namespace },
-    ...crds.map((name) => ({ group: 'apiextensions.k8s.io', resource: 'customresourcedefinitions', name })),
-  ];
+  const orphaningRules = [{ group: '', resource: 'namespaces', name: namespace }, ...others];
   return { propagationPolicy: 'SelectivelyOrphan', selectivelyOrphans: { orphaningRules } };
+}
+
+/** Names a CRD. */
+export const crdRule = (name: string): OrphaningRule => ({
+  group: 'apiextensions.k8s.io',
+  resource: 'customresourcedefinitions',
+  name,
+});
+
+/** Names Argo CD's project `default`. Applications may use it when the agent's work is deleted. */
+export const defaultProjectRule = (namespace: string): OrphaningRule => ({
+  group: 'argoproj.io',
+  resource: 'appprojects',
+  namespace,
+  name: 'default',
+});
+
+/** Creates Argo CD's project `default` and never updates it: it belongs to the users of the cluster. */
+export function keepDefaultProject(namespace: string): ManifestConfig {
+  return {
+    resourceIdentifier: { group: '', ...defaultProjectRule(namespace) },
+    updateStrategy: { type: 'CreateOnly' },
+  };
 }
 
 /** Creates a namespace and never updates it. An existing one does not get the label that marks the add-on's namespaces. */

@@ -3,7 +3,14 @@ import { isArgoCd, type ManifestConfig } from '../hub/index.ts';
 import type { AddOnConfig } from './addon-config.ts';
 import type { AgentContext } from './agent-context.ts';
 import { decorate } from './decorate.ts';
-import { argoCdFeedback, deploymentFeedback, keepNamespace, orphan } from './manifest-configs.ts';
+import {
+  argoCdFeedback,
+  defaultProjectRule,
+  deploymentFeedback,
+  keepDefaultProject,
+  keepNamespace,
+  orphan,
+} from './manifest-configs.ts';
 import { type RenderedWork, withLabel, worksOf } from './pack.ts';
 import type { Templates } from './templates.ts';
 
@@ -45,7 +52,7 @@ export function renderOperator(
     withLabel(generatedArgoCd(operator, context)),
   ];
   const agents = argoCds.filter((object) => isArgoCd(object) && agentOf(object)).map(accountOfAgent);
-  const files = agents.length === 0 ? credentialFiles : [...credentialFiles, 'agent/35-live-access.yaml.hbs'];
+  const files = agents.length === 0 ? commonFiles : [...commonFiles, 'agent/35-live-access.yaml.hbs'];
   const own = templates.render('agent', { ...context, agents }, files).map(withLabel);
   const feedback = argoCds
     .filter(isArgoCd)
@@ -53,11 +60,20 @@ export function renderOperator(
   return [
     ...worksOf('crds', crds.map(withLabel), [], { propagationPolicy: 'Orphan' }),
     ...worksOf('argocd', runtime.map(withLabel), operatorConfigs(operator.namespace), orphan(operator.namespace)),
-    ...worksOf('agent', [...own, ...argoCds], [keepNamespace(namespace), ...feedback], orphan(namespace)),
+    ...worksOf(
+      'agent',
+      [...own, ...argoCds],
+      [keepNamespace(namespace), keepDefaultProject(namespace), ...feedback],
+      orphan(namespace, [defaultProjectRule(namespace)]),
+    ),
   ];
 }
 
-const credentialFiles = ['agent/10-namespace.yaml.hbs', 'agent/20-credentials.yaml.hbs'];
+const commonFiles = [
+  'agent/10-namespace.yaml.hbs',
+  'agent/20-credentials.yaml.hbs',
+  'agent/25-default-project.yaml.hbs',
+];
 
 function operatorConfigs(namespace: string): ManifestConfig[] {
   return [keepNamespace(namespace), deploymentFeedback(namespace, 'argocd-operator-controller-manager')];

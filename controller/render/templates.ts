@@ -11,6 +11,14 @@ function templatesAbove(folder: string): string {
   return existsSync(found) || parent === folder ? found : templatesAbove(parent);
 }
 
+/** The text of a helper's argument, which the engine does not check. @throws TypeError when the context lacks it */
+function textOf(value: unknown): string {
+  if (value === undefined) {
+    throw new TypeError('a value of the template is not defined');
+  }
+  return String(value);
+}
+
 const flavours = ['argocd', 'operator', 'agent', 'work-agent', 'cleanup'] as const;
 
 /** A folder of templates. */
@@ -30,8 +38,8 @@ export class Templates {
 
   /** @param path the templates folder; default: the program's own */
   constructor(path = templatesAbove(import.meta.dirname)) {
-    this.#engine.registerHelper('q', (value: unknown) => JSON.stringify(String(value)));
-    this.#engine.registerHelper('base64', (value: unknown) => Buffer.from(String(value)).toString('base64'));
+    this.#engine.registerHelper('q', (value: unknown) => JSON.stringify(textOf(value)));
+    this.#engine.registerHelper('base64', (value: unknown) => Buffer.from(textOf(value)).toString('base64'));
     for (const file of readdirSync(join(path, 'partials'))) {
       this.#engine.registerPartial(file.replace(/\.hbs$/, ''), readFileSync(join(path, 'partials', file), 'utf8'));
     }

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { installCrds, publishedCrds } from '../../e2e/hub/index.ts';
-import { type Cluster, startCluster } from '../../e2e/testbed/index.ts';
+import { borrowCluster, type SharedCluster } from '../../e2e/testbed/index.ts';
 import { type KubeObject, namespaces, type PodTemplate, pods } from '../../lib/kube/index.ts';
 import { deliverableCrd } from '../hub/index.ts';
 import { argoCD, input, operator } from '../testing/render-input.ts';
@@ -47,9 +47,9 @@ const cases = Object.keys(flavours).flatMap((flavour) =>
   ),
 );
 
-let cluster: Cluster;
+let cluster: SharedCluster;
 beforeAll(async () => {
-  cluster = await startCluster({ name: 'managed' });
+  cluster = await borrowCluster({ name: 'managed' });
   await installCrds(cluster.client, operatorCrds);
   for (const name of ['argocd', 'argocd-operator-system', 'argocd-agent-addon-cleanup']) {
     const labels = { 'pod-security.kubernetes.io/enforce': 'restricted' };

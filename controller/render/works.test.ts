@@ -1,13 +1,13 @@
 import { expect, describe as suite, test } from 'vitest';
-import type { KubeObject, PodSpec } from '../../lib/kube/index.ts';
+import type { Deployment, KubeObject, PodSpec, PodTemplate } from '../../lib/kube/index.ts';
 import { deliverableCrd } from '../hub/index.ts';
-import { hubCrd, input } from '../testing/render-input.ts';
+import { argoCD, hubCrd, input, operator } from '../testing/render-input.ts';
 import { describe } from './pack.ts';
 import { Templates } from './templates.ts';
 import { type RenderInput, renderWorks } from './works.ts';
 
 const templates = new Templates();
-type Workload = KubeObject & { spec: { template: { spec: PodSpec } } };
+type Workload = KubeObject & { spec: { template: PodTemplate & { spec: PodSpec } } };
 const allManifests = (from: RenderInput = input) =>
   renderWorks(templates, from).flatMap(({ spec }) => spec.workload.manifests);
 const workloadsOf = (from: RenderInput = input) =>
@@ -44,9 +44,72 @@ suite('works of a cluster', () => {
     for (const work of [argocd, agent]) {
       expect(work?.spec.deleteOption).toEqual({
         propagationPolicy: 'SelectivelyOrphan',
-        selectivelyOrphans: { orphaningRules: [{ group: '', resource: 'namespaces', name: 'argocd' }] },
+        selectivelyOrphans: {
+          orphaningRules: expect.arrayContaining([{ group: '', resource: 'namespaces', name: 'argocd' }]),
+        },
       });
     }
+  });
+
+  test('bring the project default to autonomous clusters: created once, never changed, never deleted', () => {
+    const autonomous: RenderInput = { ...input, mode: 'autonomous' };
+    const group = 'argoproj.io';
+    const project = { group, resource: 'appprojects', namespace: 'argocd', name: 'default' };
+    for (const from of [
+      autonomous,
+      { ...autonomous, argoCD: undefined },
+      { ...autonomous, argoCD: undefined, operator },
+    ]) {
+      const agent = renderWorks(templates, from).at(-1)?.spec;
+      expect(agent?.workload.manifests.find(({ kind }) => kind === 'AppProject')).toMatchObject({
+        metadata: { namespace: 'argocd', name: 'default' },
+        spec: { sourceRepos: ['*'], destinations: [{ server: '*', namespace: '*' }] },
+      });
+      expect(agent?.manifestConfigs).toContainEqual({
+        resourceIdentifier: project,
+        updateStrategy: { type: 'CreateOnly' },
+      });
+      expect(agent?.deleteOption?.selectivelyOrphans?.orphaningRules).toContainEqual(project);
+    }
+    expect(allManifests().filter(({ kind }) => kind === 'AppProject')).toEqual([]);
+  });
+
+  test('bring the ApplicationSet controller to autonomous clusters, whose users make their Applications there', () => {
+    const names = (mode: RenderInput['mode']) => workloadsOf({ ...input, mode }).map(({ metadata }) => metadata.name);
+    const managed = names('managed');
+    expect(managed).not.toContain('argocd-applicationset-controller');
+    expect(names('autonomous').sort()).toEqual([...managed, 'argocd-applicationset-controller'].sort());
+    const policy = find('NetworkPolicy', 'argocd-repo-server-network-policy', { ...input, mode: 'autonomous' });
+    expect(JSON.stringify(policy)).toContain('argocd-applicationset-controller');
+    const withOwn = allManifests({ ...input, mode: 'autonomous', argoCD: undefined });
+    expect(withOwn.some(({ metadata }) => metadata.name === 'argocd-applicationset-controller')).toBe(false);
+  });
+
+  test('replace the pods that read a Secret at their start when the Secret changes, and no others', () => {
+    const checksums = (change: Partial<NonNullable<RenderInput['argoCD']>> = {}) =>
+      workloadsOf({ ...input, argoCD: { ...argoCD, ...change } }).map(
+        ({ metadata, spec }) =>
+          [metadata.name, spec.template.metadata?.annotations?.['checksum/argocd-redis']] as const,
+      );
+    const [first, second] = [checksums(), checksums({ redisPassword: 'another' })];
+    expect(first.map(([name]) => name).sort()).toEqual([
+      'argocd-agent-agent',
+      'argocd-application-controller',
+      'argocd-redis',
+      'argocd-repo-server',
+    ]);
+    expect(first.every(([, checksum]) => /^[0-9a-f]{64}$/.test(checksum ?? ''))).toBe(true);
+    expect(first.filter(([, checksum]) => second.some(([, other]) => other === checksum))).toEqual([]);
+    const certificate = { certificate: 'NEW', key: 'NEW' };
+    expect(workloadsOf({ ...input, clientCertificate: certificate })).toEqual(workloadsOf());
+    expect(JSON.stringify(workloadsOf({ ...input, argoCD: undefined }))).not.toContain('checksum/');
+  });
+
+  test('replace a pod of the application controller that cannot be scheduled; a StatefulSet that exists stays as it is', () => {
+    const policyOf = (orderedPods: boolean) =>
+      workloadsOf({ ...input, argoCD: { ...argoCD, orderedPods } }).find(({ kind }) => kind === 'StatefulSet')?.spec;
+    expect(policyOf(false)).toHaveProperty('podManagementPolicy', 'Parallel');
+    expect(policyOf(true)).not.toHaveProperty('podManagementPolicy');
   });
 
   test('create the ConfigMap of the GPG keys once: the agent fills it from the hub', () => {
@@ -97,6 +160,27 @@ suite('works of a cluster', () => {
       });
     },
   );
+
+  test.each([
+    ['registry.example/argocd-agent:v0.9.0', true],
+    ['argocd-agent@sha256:00ff', true],
+    ['registry.example:5000/argocd-fleet:1', false],
+    ['registry.example/argocd-agent/fleet:1', false],
+  ])("argocd-agent's own image gets its rights and its probe: %s %s", (agentImage, isOriginal) => {
+    const manifests = allManifests({ ...input, agentImage }) as (KubeObject & { rules?: { verbs: string[] }[] })[];
+    const rules = manifests.flatMap((one) => (one.metadata.name === 'argocd-agent-agent' ? (one.rules ?? []) : []));
+    const writing = rules.filter(({ verbs }) => verbs.includes('patch'));
+    expect(writing.length).toBeGreaterThan(2);
+    expect(writing.map(({ verbs }) => verbs.includes('update'))).toEqual(writing.map(() => isOriginal));
+    const others = rules.filter(({ verbs }) => !verbs.includes('patch')).map(({ verbs }) => verbs);
+    expect(others).toEqual([isOriginal ? ['get', 'list', 'watch', 'create'] : ['get', 'create']]);
+    const agent = manifests.find(
+      ({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'argocd-agent-agent',
+    );
+    const [container] = (agent as Deployment).spec?.template?.spec?.containers ?? [];
+    expect(JSON.stringify(container)).toContain(`"path":"${isOriginal ? '/healthz' : '/livez'}"`);
+    expect(JSON.stringify(container).includes('/livez')).toBe(!isOriginal);
+  });
 
   test('contain only the agent when the cluster has its own Argo CD', () => {
     const works = renderWorks(templates, { ...input, argoCD: undefined });
@@ -240,8 +324,18 @@ suite('values', () => {
     expect(params?.data).not.toHaveProperty('injected');
   });
 
+  test('of namespaces may be numbers and words of YAML', () => {
+    for (const namespace of ['123', '1e3', '0x1f', 'true', 'null']) {
+      const from = { ...input, namespace, operator: undefined };
+      const seen = allManifests(from).flatMap(({ metadata }) => metadata.namespace ?? []);
+      expect([...new Set<unknown>(seen)]).toEqual([namespace]);
+      expect(find('Namespace', namespace, from)).toBeDefined();
+    }
+  });
+
   test('that are missing cause an error, not an empty field', () => {
     expect(() => templates.render('agent', { namespace: 'argocd' })).toThrow(/not defined/);
+    expect(() => templates.render('operator', { operatorImage: 'x', pullPolicy: 'Always' })).toThrow(/not defined/);
   });
 });
 

@@ -1,12 +1,22 @@
 import { wellKnown } from '../../lib/base/index.ts';
-import type { CustomResourceDefinition, KubeObject } from '../../lib/kube/index.ts';
+import type { CustomResourceDefinition, KubeObject, Secret } from '../../lib/kube/index.ts';
 import { kindsOf, type ManifestConfig } from '../hub/index.ts';
 import type { AddOnConfig } from './addon-config.ts';
-import { type AgentInput, agentContextOf } from './agent-context.ts';
+import { type AgentContext, type AgentInput, agentContextOf } from './agent-context.ts';
 import { decorate } from './decorate.ts';
-import { deploymentFeedback, keepNamespace, keepOthersKeys, orphan, statefulSetFeedback } from './manifest-configs.ts';
+import {
+  crdRule,
+  defaultProjectRule,
+  deploymentFeedback,
+  keepDefaultProject,
+  keepNamespace,
+  keepOthersKeys,
+  orphan,
+  statefulSetFeedback,
+} from './manifest-configs.ts';
 import { type OperatorInput, renderOperator } from './operator.ts';
 import { type RenderedWork, withLabel, worksOf } from './pack.ts';
+import { withSecretChecksums } from './secret-checksums.ts';
 import type { Templates } from './templates.ts';
 
 /** The complete input for the works of a managed cluster. */
@@ -24,6 +34,8 @@ export interface ArgoCdInput {
   readonly redisImage: string;
   readonly redisPassword: string;
   readonly serverSecretKey: string;
+  /** Whether the cluster has the StatefulSet of an earlier version, whose podManagementPolicy cannot be changed. */
+  readonly orderedPods?: boolean | undefined;
   /** Stripped for delivery. */
   readonly crds: readonly CustomResourceDefinition[];
 }
@@ -39,33 +51,45 @@ export function renderWorks(templates: Templates, input: RenderInput): RenderedW
     return renderOperator(templates, { ...input, operator }, context);
   }
   const works: RenderedWork[] = [];
+  const objects = argoCD ? renderArgoCd(templates, context, argoCD) : [];
+  const secrets = objects.filter(({ kind }) => kind === 'Secret') as Secret[];
+  const complete = (some: readonly KubeObject[]) =>
+    withSecretChecksums(decorate(some, config), secrets, argoCD?.serverSecretKey ?? '').map(withLabel);
   if (argoCD) {
     // Deleting a CRD deletes all its objects, also those of users. So the CRDs stay.
     works.push(...worksOf('crds', argoCD.crds.map(withLabel), [], { propagationPolicy: 'Orphan' }));
-    const objects = templates.render('argocd', {
-      namespace,
-      argoCDImage: argoCD.image,
-      redisImage: argoCD.redisImage,
-      redisPassword: argoCD.redisPassword,
-      serverSecretKey: argoCD.serverSecretKey,
-      pullPolicy: input.pullPolicy,
-      knownHosts: templates.text('argocd/ssh_known_hosts'),
-    });
-    works.push(
-      ...worksOf('argocd', decorate(objects, config).map(withLabel), argoCdConfigs(namespace), orphan(namespace)),
-    );
+    works.push(...worksOf('argocd', complete(objects), argoCdConfigs(namespace, context), orphan(namespace)));
   }
   const agent = [...templates.render('agent', context), ...templates.render('work-agent', {})];
   const needed = argoCD ? [] : kindsOf(input.mode);
   works.push(
     ...worksOf(
       'agent',
-      [...needed.map(crdName), ...decorate(agent, config).map(withLabel)],
+      [...needed.map(crdName), ...complete(agent)],
       [...agentConfigs(namespace), ...needed.map(readOnly)],
-      orphan(namespace, needed),
+      orphan(namespace, [...needed.map(crdRule), defaultProjectRule(namespace)]),
     ),
   );
   return works;
+}
+
+function renderArgoCd(
+  templates: Templates,
+  { namespace, pullPolicy, isAutonomous }: AgentContext,
+  { image, redisImage, redisPassword, serverSecretKey, orderedPods = false }: ArgoCdInput,
+): KubeObject[] {
+  return templates.render('argocd', {
+    namespace,
+    argoCDImage: image,
+    redisImage,
+    redisPassword,
+    serverSecretKey,
+    orderedPods,
+    pullPolicy,
+    // Where the cluster owns the Applications, its users generate them there.
+    isAutonomous,
+    knownHosts: templates.text('argocd/ssh_known_hosts'),
+  });
 }
 
 /** A CRD that the cluster's own Argo CD brought. The work agent only reports whether it exists. */
@@ -81,7 +105,7 @@ function readOnly(name: string): ManifestConfig {
   };
 }
 
-function argoCdConfigs(namespace: string): ManifestConfig[] {
+function argoCdConfigs(namespace: string, { isAutonomous }: Pick<AgentContext, 'isAutonomous'>): ManifestConfig[] {
   const configMaps = ['cm', 'cmd-params-cm', 'rbac-cm', 'ssh-known-hosts-cm', 'tls-certs-cm'];
   return [
     keepNamespace(namespace),
@@ -94,6 +118,7 @@ function argoCdConfigs(namespace: string): ManifestConfig[] {
     keepOthersKeys(namespace, 'secrets', 'argocd-secret'),
     deploymentFeedback(namespace, 'argocd-repo-server'),
     deploymentFeedback(namespace, 'argocd-redis'),
+    ...(isAutonomous ? [deploymentFeedback(namespace, 'argocd-applicationset-controller')] : []),
     statefulSetFeedback(namespace, 'argocd-application-controller'),
   ];
 }
@@ -101,6 +126,7 @@ function argoCdConfigs(namespace: string): ManifestConfig[] {
 function agentConfigs(namespace: string): ManifestConfig[] {
   return [
     keepNamespace(namespace),
+    keepDefaultProject(namespace),
     keepOthersKeys(namespace, 'configmaps', 'argocd-agent-params'),
     deploymentFeedback(namespace, 'argocd-agent-agent'),
   ];

@@ -23,7 +23,7 @@ export function rolloutCondition(plan: RolloutPlan, { release }: Pick<Foundation
   const { total, start, running, failed, waiting, unreachable, isStopped } = plan;
   const behind = start.length + waiting.length;
   if (total === 0) {
-    return { status: 'True', reason: 'NoClusters', message: 'No managed clusters selected by placement' };
+    return { status: 'True', reason: 'NoClusters', message: 'No clusters are enrolled' };
   }
   const done = total - behind - running.length - failed.length - unreachable.length;
   if (behind + running.length === 0) {

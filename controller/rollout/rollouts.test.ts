@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest';
-import type { Condition } from '../../lib/kube/index.ts';
+import type { Condition, Lease } from '../../lib/kube/index.ts';
 import { type Caches, keys, type ManifestWork } from '../hub/index.ts';
 import { type Foundation, rolloutStrategySchema, type Version, versionText } from '../spec/index.ts';
-import { versionKeys } from './delivered-version.ts';
-import { Rollouts } from './rollouts.ts';
+import { versionAnnotations, versionKeys } from './delivered-version.ts';
+import { rolloutCondition } from './rollout-conditions.ts';
+import { type ClusterRelease, Rollouts } from './rollouts.ts';
 
 const at = '2030-01-01T00:00:00Z';
 const one: Version = { agent: 'agent:1' };
@@ -14,20 +15,27 @@ class Hub {
   readonly works = new Map<string, ManifestWork>();
   readonly woken: string[] = [];
   readonly changed: string[] = [];
+  readonly leases = new Map<string, Lease>();
+  availableSince = at;
   now = new Date(at);
   readonly rollouts = this.restart();
 
   restart(): Rollouts {
-    const managed = { status: { conditions: [{ type: 'ManagedClusterConditionAvailable', status: 'True' }] } };
+    const available = () => {
+      return { type: 'ManagedClusterConditionAvailable', status: 'True', lastTransitionTime: this.availableSince };
+    };
     const caches = {
       works: {
         list: (cluster: string) => [this.works.get(cluster)].flatMap((work) => work ?? []),
         byIndex: (_: string, owner: string) =>
           [...this.works.values()].filter(({ metadata }) => metadata.annotations?.[keys.owner] === owner),
       },
-      connections: { byIndex: () => [] },
+      connections: {
+        byIndex: (_: string, agent: string) => [this.leases.get(agent.split('/')[1] ?? '')].flatMap((one) => one ?? []),
+      },
+      gitOpsClusters: { list: () => [{ metadata: { namespace: 'argocd', name: 'fleet' } }] },
       decisions: { byIndex: () => [] },
-      managedClusters: { get: () => managed },
+      managedClusters: { get: () => ({ status: { conditions: [available()] } }) },
       addOns: { get: () => undefined },
     } as unknown as Caches;
     return new Rollouts({
@@ -37,6 +45,19 @@ class Hub {
       wakeCluster: (cluster) => this.woken.push(cluster),
       changed: (key) => this.changed.push(key),
     });
+  }
+
+  connects(agent: string, since: string, connected = true): void {
+    const annotations = { 'argocd-agent.argoproj-labs.io/connected': String(connected) };
+    this.leases.set(agent, { metadata: { name: agent, annotations }, spec: { acquireTime: since } });
+  }
+
+  /** Delivers what the controller has decided. */
+  follow(cluster: string, { version, ...update }: ClusterRelease): void {
+    this.deliver(cluster, version);
+    const work = this.works.get(cluster) as ManifestWork;
+    const annotations = { ...work.metadata.annotations, ...versionAnnotations(version, update) };
+    this.works.set(cluster, { ...work, metadata: { ...work.metadata, annotations } });
   }
 
   deliver(cluster: string, version: Version, updatedAt?: string, owner = 'argocd/fleet', isApplied = true): void {
@@ -173,4 +194,90 @@ test('a cluster without a version, or with other components, gets the newest ver
   hub.deliver('held', one);
   hub.deliver('first', one);
   expect((await hub.rollouts.deliveryFor(fleet(two), 'other', signal)).isHeld).toBe(false);
+});
+
+const redirected: Version = { agent: 'agent:1', endpoint: { address: 'hub', port: '8444' } };
+const original: Version = { agent: 'agent:1', endpoint: { address: 'old.hub', port: '443' } };
+const later = (minutes: number) => new Date(Date.parse(at) + minutes * 60_000);
+
+test('a wrong port costs one cluster: the others keep the former endpoint until its agent has connected anew', async () => {
+  const hub = new Hub();
+  for (const name of ['a', 'b', 'c']) {
+    hub.deliver(name, original);
+    hub.connects(name, '2029-12-31T00:00:00Z');
+  }
+  const foundation = fleet(redirected);
+  const first = await hub.rollouts.deliveryFor(foundation, 'a', signal);
+  expect(first).toMatchObject({ version: redirected, reconnects: true, isHeld: false });
+  hub.follow('a', first);
+  // Everything is applied and the former connection still stands: the agent has not been replaced yet.
+  expect(hub.rollouts.report(foundation, 'a', false).phase).toBe('Progressing');
+  expect(await hub.rollouts.deliveryFor(foundation, 'b', signal)).toMatchObject({ version: original, isHeld: true });
+  expect(hub.rollouts.addressesIn('argocd').sort()).toEqual(['hub', 'old.hub']);
+  hub.connects('a', '2029-12-31T00:00:00Z', false);
+  hub.now = later(11);
+  expect(hub.rollouts.report(foundation, 'a', false).phase).toBe('TimeOut');
+  expect(rolloutCondition(hub.rollouts.planOf(foundation), foundation)).toMatchObject({ reason: 'Failed' });
+  for (const name of ['b', 'c']) {
+    expect(await hub.rollouts.deliveryFor(foundation, name, signal)).toMatchObject({ version: original, isHeld: true });
+  }
+  // Another controller decides the same.
+  expect(await hub.restart().deliveryFor(foundation, 'b', signal)).toMatchObject({ version: original, isHeld: true });
+  // The former endpoint again: nobody waits.
+  const back = fleet(original);
+  expect(await hub.rollouts.deliveryFor(back, 'a', signal)).toMatchObject({ version: original, isHeld: false });
+  expect(await hub.rollouts.deliveryFor(back, 'b', signal)).toMatchObject({ updatedAt: undefined, isHeld: false });
+});
+
+test('an endpoint reaches the next cluster when the agent has connected there', async () => {
+  const hub = new Hub();
+  for (const name of ['a', 'b']) {
+    hub.deliver(name, original);
+    hub.connects(name, '2029-12-31T00:00:00Z');
+  }
+  hub.follow('a', await hub.rollouts.deliveryFor(fleet(redirected), 'a', signal));
+  hub.rollouts.report(fleet(redirected), 'a', false);
+  hub.connects('a', '2030-01-01T00:00:09.000000Z');
+  expect(hub.rollouts.report(fleet(redirected), 'a', false).phase).toBe('Succeeded');
+  expect(hub.woken).toEqual(['b']);
+});
+
+test('no rollout is stopped after it was over, whatever happens to the clusters, also for another controller', async () => {
+  const hub = new Hub();
+  const foundation = fleet(two);
+  for (const name of ['a', 'b']) {
+    hub.deliver(name, one);
+  }
+  for (const name of ['a', 'b']) {
+    hub.follow(name, await hub.rollouts.deliveryFor(foundation, name, signal));
+    hub.rollouts.report(foundation, name, false);
+  }
+  expect(hub.woken).toEqual(['b', 'a', 'b']);
+  hub.now = later(20);
+  for (const name of ['a', 'b']) {
+    const release = await hub.rollouts.deliveryFor(foundation, name, signal);
+    expect(release).toMatchObject({ updatedAt: at, isOver: true });
+    // The record is being written: that is no failure either.
+    expect(hub.rollouts.report(foundation, name, true).phase).toBe('Succeeded');
+    hub.follow(name, release);
+  }
+  for (const name of ['a', 'b']) {
+    hub.connects(name, at, false);
+  }
+  hub.now = later(60);
+  for (const rollouts of [hub.rollouts, hub.restart()]) {
+    expect(rollouts.report(foundation, 'a', false).phase).toBe('Succeeded');
+    expect(rolloutCondition(rollouts.planOf(foundation), foundation)).toMatchObject({
+      status: 'True',
+      message: expect.stringMatching(/^2 of 2 clusters have/),
+    });
+  }
+});
+
+test('the deadline of an update does not run while the cluster does not report', async () => {
+  const hub = new Hub();
+  hub.deliver('a', two, at, 'argocd/fleet', false);
+  hub.now = later(30);
+  hub.availableSince = later(25).toISOString();
+  expect(hub.rollouts.report(fleet(two), 'a', false)).toEqual({ phase: 'Progressing', until: later(35).getTime() });
 });

@@ -1,4 +1,5 @@
-import { isConditionTrue, keyOf, rfc3339 } from '../../lib/kube/index.ts';
+import { isDeepStrictEqual } from 'node:util';
+import { findCondition, isConditionTrue, keyOf, rfc3339 } from '../../lib/kube/index.ts';
 import {
   type Applier,
   addOnName,
@@ -10,15 +11,13 @@ import {
   manifestWorks,
 } from '../hub/index.ts';
 import { workParts } from '../render/index.ts';
-import { type Foundation, isComparable, type Release, type Version, versionText } from '../spec/index.ts';
+import { type Foundation, isComparable, isVersion, type Release, versionText } from '../spec/index.ts';
 import { haveArrived } from './arrival.ts';
-import { crdsOf, deliveredBy } from './delivered-version.ts';
+import { crdsOf, deliveredBy, type Update } from './delivered-version.ts';
 import { type Phase, phaseOf, planRollout, type RolloutCluster, type RolloutPlan } from './plan.ts';
 
 /** The release to deliver to a cluster now. */
-export interface ClusterRelease extends Release {
-  /** When the version replaced another one (RFC 3339); undefined when the cluster was enrolled with it. */
-  readonly updatedAt: string | undefined;
+export interface ClusterRelease extends Release, Update {
   /** Whether the cluster keeps its former version because the rollout has not reached it yet. */
   readonly isHeld: boolean;
 }
@@ -28,7 +27,15 @@ interface Member {
   isHealthy: boolean;
   /** When this process gave the cluster the version (RFC 3339). The cache may not show it yet. */
   startedAt?: string;
+  /** Whether that gave the cluster another endpoint of the principal. */
+  reconnects?: boolean;
+  /** Whether the works do not record yet that the rollout is over. */
+  isOpen?: boolean;
+  /** Whether this process has decided that the rollout is over. The cache may not show it yet. */
+  isSettled?: boolean;
 }
+
+const enrolled: Update = { updatedAt: undefined, reconnects: false, isOver: false };
 
 interface RolloutState {
   readonly digest: string;
@@ -71,32 +78,41 @@ export class Rollouts {
     const { release } = foundation;
     const works = await this.#worksOf(foundation, cluster, signal);
     const found = works.flatMap((work) => deliveredBy(work) ?? []);
-    const started = found.find(({ version }) => isSame(version, release.version));
+    const started = found.find(({ version }) => isVersion(version, release.version));
+    const state = this.#stateOf(foundation);
     if (started) {
-      return { ...release, updatedAt: started.updatedAt, isHeld: false };
+      const member = state.members.get(cluster);
+      if (member?.phase === 'Succeeded' && isOver(this.#plan(state, foundation))) {
+        member.isSettled = true;
+      }
+      const isSettled = started.isOver || member?.isSettled === true;
+      return { ...release, ...started, isOver: isSettled, isHeld: false };
     }
     const [before] = found;
     // An unknown version, or one with other components, cannot be updated in steps.
     if (before === undefined || !isComparable(before.version, release.version)) {
-      return { ...release, updatedAt: undefined, isHeld: false };
+      return { ...release, ...enrolled, isHeld: false };
     }
-    const state = this.#stateOf(foundation);
     const member = this.#update(state, foundation, cluster).member;
     if (member.startedAt === undefined && this.#plan(state, foundation).start.includes(cluster)) {
       member.startedAt = rfc3339(this.#now());
+      member.reconnects =
+        before.version.endpoint !== undefined && !isDeepStrictEqual(before.version.endpoint, release.version.endpoint);
       member.phase = 'Progressing';
       delete state.plan;
       this.#changed(foundation.key);
     }
     if (member.startedAt !== undefined) {
-      return { ...release, updatedAt: member.startedAt, isHeld: false };
+      const { startedAt: updatedAt, reconnects = false } = member;
+      return { ...release, updatedAt, reconnects, isOver: false, isHeld: false };
     }
     const crds = new Map([...release.crds, ...crdsOf(works)]);
-    return { version: before.version, crds, updatedAt: before.updatedAt, isHeld: true };
+    return { ...before, crds, isHeld: true };
   }
 
   /**
-   * Records the state of a cluster, and reconciles the clusters that the rollout reaches next.
+   * Records the state of a cluster, and reconciles the clusters that the rollout reaches next. At the end of the rollout it
+   * reconciles all that it has updated, so that their works record the end.
    * @param isWritten whether the cluster's works were just written, so that their status is that of the former works
    * @returns the phase, and when to reconcile again without any change (milliseconds since the epoch)
    */
@@ -105,8 +121,15 @@ export class Rollouts {
     const { member, until, isChanged } = this.#update(state, foundation, cluster, isWritten);
     if (isChanged) {
       this.#changed(foundation.key);
-      for (const name of this.#plan(state, foundation).start) {
+      const plan = this.#plan(state, foundation);
+      for (const name of plan.start) {
         if (name !== cluster) {
+          this.#wakeCluster(name);
+        }
+      }
+      if (isOver(plan)) {
+        const open = [...state.members].filter(([, { isOpen, phase: one }]) => isOpen && one === 'Succeeded');
+        for (const [name] of open) {
           this.#wakeCluster(name);
         }
       }
@@ -137,6 +160,13 @@ export class Rollouts {
   /** The plan of a GitOpsCluster's rollout. */
   planOf(foundation: Foundation): RolloutPlan {
     return this.#plan(this.#stateOf(foundation), foundation);
+  }
+
+  /** The addresses of the principal that the works of a namespace's GitOpsClusters contain: agents dial them. */
+  addressesIn(namespace: string): string[] {
+    const owners = this.#caches.gitOpsClusters.list(namespace).map(keyOf);
+    const works = owners.flatMap((owner) => this.#caches.works.byIndex('owner', owner));
+    return [...new Set(works.flatMap((work) => deliveredBy(work)?.version.endpoint?.address ?? []))];
   }
 
   /** The state of the rollout of the desired version. For a new version it is computed from the works. */
@@ -187,7 +217,7 @@ export class Rollouts {
   #update(state: RolloutState, foundation: Foundation, cluster: string, isWritten = false) {
     const before = state.members.get(cluster);
     const works = this.#caches.works.list(cluster).filter((work) => isPart(work) && isOf(work, foundation));
-    const { member, until } = this.#memberOf(foundation, cluster, works, before?.startedAt, isWritten);
+    const { member, until } = this.#memberOf(foundation, cluster, works, before, isWritten);
     const isChanged = before?.phase !== member.phase || before.isHealthy !== member.isHealthy;
     state.members.set(cluster, member);
     if (isChanged) {
@@ -201,22 +231,29 @@ export class Rollouts {
     { release, rolloutStrategy, namespace }: Foundation,
     cluster: string,
     works: readonly ManifestWork[],
-    startedAt?: string,
+    { startedAt, reconnects = false, isSettled = false }: Partial<Member> = {},
     isWritten = false,
   ): { member: Member; until?: number } {
     const found = works.map(deliveredBy);
-    const current = found.filter((one) => one && isSame(one.version, release.version));
-    const updatedAt = current.find((one) => one?.updatedAt)?.updatedAt ?? startedAt;
+    const current = found.flatMap((one) => (one && isVersion(one.version, release.version) ? one : []));
+    const update = current.find((one) => one.updatedAt) ?? { updatedAt: startedAt, reconnects, isOver: false };
+    const updatedAt = update.isOver || isSettled ? undefined : update.updatedAt;
     const [lease] = this.#caches.connections.byIndex('agent', `${namespace}/${cluster}`);
     const { conditions } = this.#caches.managedClusters.get({ name: cluster })?.status ?? {};
-    const isConnected = agentConnected(lease).reason !== 'Disconnected';
+    const available = findCondition(conditions, 'ManagedClusterConditionAvailable');
+    // A connection that is older than the update uses the former endpoint. Other principals keep no Leases.
+    const isFormer = update.reconnects && Date.parse(lease?.spec?.acquireTime ?? '') < Date.parse(updatedAt ?? '');
+    const isConnected = agentConnected(lease).reason !== 'Disconnected' && !isFormer;
+    // The time in which a cluster did not report does not count.
+    const times = [updatedAt ?? '', available?.lastTransitionTime ?? ''].map(Date.parse);
+    const since = Math.max(...times.filter((time) => !Number.isNaN(time)));
     const isComplete = current.length === works.length && !isWritten;
     const { phase, until } = phaseOf(
       {
-        isReachable: isConditionTrue(conditions, 'ManagedClusterConditionAvailable'),
+        isReachable: available?.status === 'True',
         // A cluster without works is new and gets the version at once.
         isStarted: current.length > 0 || startedAt !== undefined || works.length === 0,
-        updatedAt: updatedAt === undefined ? undefined : Date.parse(updatedAt),
+        updatedAt: updatedAt === undefined ? undefined : since,
         isWell: isComplete && isConnected && haveArrived(works),
       },
       rolloutStrategy,
@@ -224,7 +261,9 @@ export class Rollouts {
     );
     const addOnConditions = this.#caches.addOns.get({ namespace: cluster, name: addOnName })?.status?.conditions;
     const isHealthy = isConditionTrue(addOnConditions, 'Available');
-    const member: Member = { phase, isHealthy, ...(startedAt === undefined ? {} : { startedAt }) };
+    const isOpen = !isSettled && current.some((one) => one.updatedAt !== undefined && !one.isOver);
+    const started = startedAt === undefined ? {} : { startedAt, reconnects };
+    const member: Member = { phase, isHealthy, isOpen, isSettled, ...started };
     return until === undefined ? { member } : { member, until };
   }
 
@@ -244,6 +283,7 @@ function isOf({ metadata }: ManifestWork, { gitOpsCluster }: Foundation): boolea
   return metadata.annotations?.[keys.owner] === keyOf(gitOpsCluster);
 }
 
-function isSame(a: Version, b: Version): boolean {
-  return versionText(a) === versionText(b);
+/** Whether a rollout has reached all clusters that report. */
+function isOver({ start, waiting, running }: RolloutPlan): boolean {
+  return start.length + waiting.length + running.length === 0;
 }

@@ -1,8 +1,11 @@
+import type { ClusterLabels } from './cluster-labels.ts';
 import { type RolloutStrategy, rolloutStrategySchema } from './rollout-strategy.ts';
 
-/** Controller settings that affect what managed clusters get. */
+/** Controller settings that affect what managed clusters get, and how the hub's Argo CD knows them. */
 export interface DeliverySettings {
   readonly agentImage: string;
+  /** Image of the clean-up Job. Undefined: the agent's, which argocd-agent's own cannot be. */
+  readonly cleanUpImage?: string | undefined;
   readonly pullPolicy: string;
   /** Undefined: the image that the hub runs. */
   readonly argoCdImage: string | undefined;
@@ -11,6 +14,8 @@ export interface DeliverySettings {
   readonly operatorImage?: string | undefined;
   /** For GitOpsClusters without a strategy. Undefined: {@link defaultRolloutStrategy}. */
   readonly rolloutStrategy?: RolloutStrategy | undefined;
+  /** For GitOpsClusters without `clusterLabels`. Undefined: {@link defaultClusterLabels}. */
+  readonly clusterLabels?: ClusterLabels | undefined;
 }
 
 /** Images that are delivered when neither the settings nor the hub determine one. */

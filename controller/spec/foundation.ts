@@ -1,6 +1,7 @@
 import type { KeyCertificate } from '../../lib/pki/index.ts';
 import type { PrincipalEndpoint } from '../endpoint/index.ts';
 import type { GitOpsCluster } from '../hub/index.ts';
+import type { ClusterLabels } from './cluster-labels.ts';
 import type { Release } from './release.ts';
 import type { RolloutStrategy } from './rollout-strategy.ts';
 import type { AddOnSettings } from './spec.ts';
@@ -19,6 +20,8 @@ export interface Foundation {
   readonly release: Release;
   /** How the clusters follow a new release. */
   readonly rolloutStrategy: RolloutStrategy;
+  /** Which labels and claims of the ManagedClusters become labels of the cluster Secrets. */
+  readonly clusterLabels: ClusterLabels;
   /** Whether clusters keep their objects when the GitOpsCluster is deleted. */
   readonly retains: boolean;
   /** Undefined until the principal's address is discovered. Nothing can be delivered before. */

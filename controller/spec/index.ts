@@ -1,9 +1,11 @@
+export { type ClusterLabels, clusterLabelsSchema, defaultClusterLabels, selects } from './cluster-labels.ts';
 export { type DeliverySettings, defaultImages, defaultRolloutStrategy } from './delivery-settings.ts';
 export type { Foundation } from './foundation.ts';
 export {
   describeVersion,
   type HubState,
   isComparable,
+  isVersion,
   type Release,
   releaseOf,
   type Version,

@@ -1,16 +1,22 @@
 import { createHash } from 'node:crypto';
 import type { CustomResourceDefinition } from '../../lib/kube/index.ts';
+import { endpointText, type PrincipalEndpoint } from '../endpoint/index.ts';
 import { type Caches, kindsOf, operatorKinds } from '../hub/index.ts';
 import { type DeliverySettings, defaultImages } from './delivery-settings.ts';
 import type { AddOnSettings } from './spec.ts';
 
-/** What runs on a cluster: images before registries replace them, and a hash of the Argo CD CRDs. */
+/**
+ * What clusters get step by step: images before registries replace them, a hash of the Argo CD CRDs, and the principal's
+ * endpoint.
+ */
 export interface Version {
   readonly agent: string;
   readonly argoCD?: string | undefined;
   readonly redis?: string | undefined;
   readonly operator?: string | undefined;
   readonly crds?: string | undefined;
+  /** Undefined while unknown, and in records of earlier versions. */
+  readonly endpoint?: PrincipalEndpoint | undefined;
 }
 
 /** A version and its CRDs, by name. */
@@ -66,14 +72,20 @@ export function versionText(version: Version): string {
   return JSON.stringify(Object.fromEntries(Object.entries(version).sort(([a], [b]) => (a < b ? -1 : 1))));
 }
 
+/** Whether a version is the desired one. Without a known endpoint every endpoint is. */
+export function isVersion(version: Version, desired: Version): boolean {
+  const { endpoint = version.endpoint } = desired;
+  return versionText(version) === versionText({ ...desired, endpoint });
+}
+
 /** Whether two versions have the same components, so that one is an update of the other. */
 export function isComparable(a: Version, b: Version): boolean {
-  const parts = (version: Version) => Object.keys(version).sort().join();
+  const parts = ({ endpoint: _, ...images }: Version) => Object.keys(images).sort().join();
   return parts(a) === parts(b);
 }
 
 /** A version as text for people. */
-export function describeVersion({ argoCD, operator, agent }: Version): string {
+export function describeVersion({ argoCD, operator, agent, endpoint }: Version): string {
   const first = argoCD ? `Argo CD ${argoCD}, ` : operator ? `argocd-operator ${operator}, ` : '';
-  return `${first}agent ${agent}`;
+  return `${first}agent ${agent}${endpoint ? `, principal at ${endpointText(endpoint)}` : ''}`;
 }

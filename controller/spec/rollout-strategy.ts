@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { listOf, quoted } from '../hub/index.ts';
 
 /** A number of clusters, or a percentage of them. */
 export type Amount = { readonly count: number } | { readonly percent: number };
@@ -25,12 +26,13 @@ export interface RolloutStrategy {
 }
 
 const units: Readonly<Record<string, number>> = { h: 3_600_000, m: 60_000, s: 1_000 };
-const shown = ({ input }: { input?: unknown }) => JSON.stringify(input);
+/** Most decision groups. A GitOpsCluster of 1.5 MiB could name a hundred thousand. */
+const mostGroups = 1_000;
 
 const amount = z
   .unknown()
-  .refine((value) => /^((100|\d{1,2})%|\d+)$/.test(String(value)), {
-    error: (issue) => `must be a number or a percentage like 10%, not ${shown(issue)}`,
+  .refine((value) => ['string', 'number'].includes(typeof value) && /^((100|\d{1,2})%|\d+)$/.test(String(value)), {
+    error: ({ input }) => `must be a number or a percentage like 10%, not ${quoted(input)}`,
   })
   .transform((value): Amount => {
     const text = String(value);
@@ -39,11 +41,11 @@ const amount = z
 const millisecondsOf = (text: string) => Number(text.slice(0, -1)) * (units[text.slice(-1)] ?? 0);
 const time = z
   .string()
-  .regex(/^(0|\d+[hms])$/, { error: (issue) => `must be a time like 90m, not ${shown(issue)}` })
+  .regex(/^(0|\d{1,9}[hms])$/, { error: ({ input }) => `must be a time like 90m, not ${quoted(input)}` })
   .transform((text) => (text === '0' ? 0 : millisecondsOf(text)));
 const deadline = z
   .string()
-  .regex(/^(\d+[hms]|None)$/, { error: (issue) => `must be a time like 90m, or None, not ${shown(issue)}` })
+  .regex(/^(\d{1,9}[hms]|None)$/, { error: ({ input }) => `must be a time like 90m, or None, not ${quoted(input)}` })
   .transform((text) => (text === 'None' ? Number.POSITIVE_INFINITY : millisecondsOf(text)));
 
 const settings = z
@@ -52,9 +54,10 @@ const settings = z
     maxFailures: amount.prefault(0),
     minSuccessTime: time.prefault('0'),
     progressDeadline: deadline.prefault('10m'),
-    mandatoryDecisionGroups: z
-      .array(z.object({ groupName: z.string().optional(), groupIndex: z.number().int().optional() }))
-      .default([]),
+    mandatoryDecisionGroups: listOf(
+      z.object({ groupName: z.string().optional(), groupIndex: z.number().int().optional() }),
+      mostGroups,
+    ).default([]),
   })
   .prefault({});
 
@@ -63,7 +66,7 @@ export const rolloutStrategySchema = z
   .object({
     type: z
       .enum(['All', 'Progressive', 'ProgressivePerGroup'], {
-        error: (issue) => `must be All, Progressive or ProgressivePerGroup, not ${shown(issue)}`,
+        error: ({ input }) => `must be All, Progressive or ProgressivePerGroup, not ${quoted(input)}`,
       })
       .default('Progressive'),
     all: settings,

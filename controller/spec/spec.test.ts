@@ -19,11 +19,12 @@ test('defaults are those of argocd-pull-integration', () => {
         agentNamespace: undefined,
         operatorNamespace: undefined,
         argoCD: 'Install',
-        clientCertificate: 'Generated',
+        clientCertificate: undefined,
         liveAccess: 'Full',
         destinationBasedMapping: true,
         syncsAgentImage: true,
         rolloutStrategy: undefined,
+        clusterLabels: undefined,
         payload: undefined,
       },
     },
@@ -31,6 +32,14 @@ test('defaults are those of argocd-pull-integration', () => {
   expect(parseGitOpsCluster(goc({ argoCDCRManifestWork: { manifests: [] } })).addOn.value?.argoCD).toBe('Operator');
   expect(parseGitOpsCluster(goc({ mode: '' })).addOn.value?.mode).toBe('managed');
   expect(parseGitOpsCluster(goc(undefined)).addOn.value?.mode).toBe('managed');
+});
+
+test('an ArgoCD of the user, which names the Secret of the agent, gets a delivered key unless a setting says otherwise', () => {
+  const argoCDCRManifestWork = { manifests: [] };
+  const settingOf = (addOn: object) => parseGitOpsCluster(goc(addOn)).addOn.value?.clientCertificate;
+  expect(settingOf({ argoCDCRManifestWork })).toBe('Generated');
+  expect(settingOf({ argoCDCRManifestWork, clientCertificate: 'CSR' })).toBe('CSR');
+  expect(settingOf({ argoCD: 'Operator' })).toBeUndefined();
 });
 
 test('clusters follow a new version a tenth at a time by default', () => {
@@ -60,6 +69,15 @@ test.each([
   ],
   [{ principalServerAddress: 'a.b:443' }, 'server', 'spec.argoCDAgentAddon.principalServerAddress must be'],
   [{ agentNamespace: 'Argo_CD' }, 'addOn', "spec.argoCDAgentAddon.agentNamespace must be a namespace's name"],
+  ...['kube-system', 'kube-public', 'kube-node-lease', 'open-cluster-management-agent', 'openshift-monitoring'].map(
+    (namespace) =>
+      [
+        { operatorNamespace: namespace },
+        'addOn',
+        `spec.argoCDAgentAddon.operatorNamespace is "${namespace}"; it must not be a namespace of Kubernetes, OCM or OpenShift`,
+      ] as const,
+  ),
+  [{ agentNamespace: 'kube-system' }, 'addOn', 'spec.argoCDAgentAddon.agentNamespace is "kube-system"; it must not be'],
   [{ argoCD: 'Maybe' }, 'addOn', 'spec.argoCDAgentAddon.argoCD must be Install or Existing or Operator, not "Maybe"'],
   [{ clientCertificate: true }, 'addOn', 'spec.argoCDAgentAddon.clientCertificate must be Generated or CSR, not true'],
   [
@@ -72,11 +90,56 @@ test.each([
     'addOn',
     'spec.argoCDAgentAddon.liveAccess must be Full, None or the name of a ClusterRole, not "none"',
   ],
+  [
+    { clusterLabels: { labels: ['env', 'a/b/c'] } },
+    'addOn',
+    'spec.argoCDAgentAddon.clusterLabels.labels.1 must be a label key such as env, or the beginning of one and a * such as topology.kubernetes.io/*, not "a/b/c"',
+  ],
+  [
+    { clusterLabels: { claims: ['argocd.argoproj.io/secret-type'] } },
+    'addOn',
+    'spec.argoCDAgentAddon.clusterLabels.claims.0 is "argocd.argoproj.io/secret-type"; labels of Argo CD,',
+  ],
+  [
+    { clusterLabels: ['env'] },
+    'addOn',
+    'spec.argoCDAgentAddon.clusterLabels must have the lists labels and claims, not ["env"]',
+  ],
+  [{ clusterLabels: { labels: 'env' } }, 'addOn', 'clusterLabels.labels must be a list of label keys, not "env"'],
 ] as const)('%j is refused by name', (addOn, part, message) => {
   const parsed = parseGitOpsCluster(goc(addOn));
   expect(parsed[part].problem).toMatch(/^GitOpsCluster argocd\/fleet: /);
   expect(parsed[part].problem).toContain(message);
   expect(parsed.placement).toEqual({ value: 'p' });
+});
+
+test.each([
+  [{ mode: 'x'.repeat(1_000_000) }, 'addOn', 'spec.argoCDAgentAddon.mode must be managed or autonomous, not "xxx'],
+  [
+    { rolloutStrategy: { all: { mandatoryDecisionGroups: Array(300_000).fill({}) } } },
+    'addOn',
+    'spec.argoCDAgentAddon.rolloutStrategy.all.mandatoryDecisionGroups must have at most 1000 entries, not 300000',
+  ],
+  [
+    { rolloutStrategy: { all: { maxConcurrency: { toString: 1 } } } },
+    'addOn',
+    'spec.argoCDAgentAddon.rolloutStrategy.all.maxConcurrency must be a number or a percentage like 10%, not {"toString":1}',
+  ],
+  [
+    { rolloutStrategy: { all: { minSuccessTime: `${'9'.repeat(400)}h` } } },
+    'addOn',
+    'spec.argoCDAgentAddon.rolloutStrategy.all.minSuccessTime must be a time like 90m, not "999',
+  ],
+  [
+    { clusterLabels: { labels: Array(300_000).fill('a') } },
+    'addOn',
+    'spec.argoCDAgentAddon.clusterLabels.labels must have at most 64 entries, not 300000',
+  ],
+  [{ clusterLabels: { labels: ['a'.repeat(1_000_000)] } }, 'addOn', 'clusterLabels.labels.0 must be a label key'],
+] as const)('a huge or odd value is named, and the message fits into a condition', (addOn, part, message) => {
+  const problem = parseGitOpsCluster(goc(addOn))[part].problem ?? '';
+  expect(problem).toContain(message);
+  expect(problem.length).toBeLessThan(4_096);
 });
 
 test.each([
@@ -90,10 +153,24 @@ test.each([
   );
 });
 
+test('namespaces that only look like those of the system are accepted', () => {
+  for (const agentNamespace of [
+    'default',
+    'kube-systems',
+    'my-kube-system',
+    'openshift-gitops',
+    'openshift-gitops-operator',
+  ]) {
+    expect(parseGitOpsCluster(goc({ agentNamespace })).addOn.value?.agentNamespace).toBe(agentNamespace);
+  }
+});
+
 test('host names and IP addresses of every form are accepted', () => {
   for (const principalServerAddress of ['a.example.com', '10.0.0.1', '2001:db8::1', 'localhost', 'A-b.c.']) {
     expect(parseGitOpsCluster(goc({ principalServerAddress })).server.value?.address).toBe(principalServerAddress);
   }
+  const bracketed = goc({ principalServerAddress: '[2001:db8::1]' });
+  expect(parseGitOpsCluster(bracketed).server.value?.address).toBe('2001:db8::1');
 });
 
 const argoCd = { apiVersion: 'argoproj.io/v1beta1', kind: 'ArgoCD', metadata: { name: 'argocd', namespace: 'argocd' } };
@@ -117,6 +194,22 @@ test.each([
   const { addOn } = parseGitOpsCluster(goc({ argoCDCRManifestWork }));
   expect(addOn.value?.argoCD).toBe('Operator');
   expect(addOn.value?.payload?.problem).toContain(message);
+});
+
+test('a payload of very many manifests is refused', () => {
+  const problemOf = (manifests: unknown) =>
+    parseGitOpsCluster(goc({ argoCDCRManifestWork: { manifests } })).addOn.value?.payload?.problem;
+  expect(problemOf(Array(5_000).fill(null))).toBe(`${path}.manifests must have at most 4096 entries, not 5000`);
+  expect(problemOf(Array(101).fill(argoCd))).toBe(`${path}.manifests must hold at most 100 ArgoCDs`);
+});
+
+test('a payload that is nested deeper than programs can read is refused', () => {
+  const deep = JSON.parse(`${'['.repeat(9_000)}${']'.repeat(9_000)}`);
+  const problemOf = (manifest: object) =>
+    parseGitOpsCluster(goc({ argoCDCRManifestWork: { manifests: [manifest] } })).addOn.value?.payload?.problem;
+  expect(problemOf({ ...argoCd, spec: deep })).toContain(`${path}.manifests.0 is nested more than 100 deep`);
+  const text = `${path}.manifests.0.kind must be a text, not a value that is nested too deep`;
+  expect(problemOf({ ...argoCd, kind: deep })).toContain(text);
 });
 
 test('a payload requires argocd-operator', () => {

@@ -1,7 +1,18 @@
 import { isIP } from 'node:net';
 import { z } from 'zod';
+import { isDnsLabel, withoutBrackets } from '../../lib/base/index.ts';
 import type { KubeObject } from '../../lib/kube/index.ts';
-import { type GitOpsCluster, isArgoCd, type Parsed } from '../hub/index.ts';
+import {
+  type GitOpsCluster,
+  isArgoCd,
+  isSystemNamespace,
+  listOf,
+  type Parsed,
+  problemsOf,
+  quoted,
+  systemNamespaceText,
+} from '../hub/index.ts';
+import { type ClusterLabels, clusterLabelsSchema } from './cluster-labels.ts';
 import { type RolloutStrategy, rolloutStrategySchema } from './rollout-strategy.ts';
 
 /** Settings of the agents, `spec.argoCDAgentAddon` of a GitOpsCluster. */
@@ -10,7 +21,11 @@ export interface AddOnSettings {
   readonly agentNamespace: string | undefined;
   readonly operatorNamespace: string | undefined;
   readonly argoCD: 'Install' | 'Existing' | 'Operator';
-  readonly clientCertificate: 'Generated' | 'CSR';
+  /**
+   * Who makes the agent's key: the hub (`Generated`) or the cluster (`CSR`). Undefined: the cluster, unless it has a key of
+   * the hub already.
+   */
+  readonly clientCertificate: 'Generated' | 'CSR' | undefined;
   /** The agent's rights for live access: `Full`, `None` or the name of a ClusterRole on the cluster. */
   readonly liveAccess: string;
   /** Whether Applications keep their namespaces on managed agents. The principal needs the same setting. */
@@ -19,6 +34,8 @@ export interface AddOnSettings {
   readonly syncsAgentImage: boolean;
   /** How clusters follow a new version. Undefined: the controller's setting. */
   readonly rolloutStrategy: RolloutStrategy | undefined;
+  /** What becomes labels of the cluster Secrets. Undefined: the controller's setting. */
+  readonly clusterLabels: ClusterLabels | undefined;
   /** The user's objects that replace the generated ArgoCD resource. */
   readonly payload: Parsed<readonly KubeObject[]> | undefined;
 }
@@ -35,20 +52,23 @@ export interface FleetSpec {
 /** Annotation on a GitOpsCluster: `true` leaves the agent's image to argocd-operator, as in argocd-pull-integration. */
 const disableImageSync = 'apps.open-cluster-management.io/disable-agent-image-sync';
 
-const label = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
 const hostName = /^(\*\.)?[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?(\.[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?)*\.?$/;
 
-const quoted = ({ input }: { input?: unknown }) => (input === undefined ? 'nothing' : JSON.stringify(input));
 const oneOf = <const T extends readonly [string, ...string[]]>(...values: T) =>
-  z.enum(values, { error: (issue) => `must be ${values.join(' or ')}, not ${quoted(issue)}` });
-const text = z.string({ error: (issue) => `must be a text, not ${quoted(issue)}` });
-const namespaceName = text.refine((value) => value === '' || (label.test(value) && value.length <= 63), {
-  error: (issue) => `must be a namespace's name (lower-case letters, digits, "-"; at most 63), not ${quoted(issue)}`,
-});
+  z.enum(values, { error: ({ input }) => `must be ${values.join(' or ')}, not ${quoted(input)}` });
+const text = z.string({ error: ({ input }) => `must be a text, not ${quoted(input)}` });
+const namespaceName = text
+  .refine((value) => value === '' || isDnsLabel(value), {
+    error: ({ input }) =>
+      `must be a namespace's name (lower-case letters, digits, "-"; at most 63), not ${quoted(input)}`,
+  })
+  .refine((value) => !isSystemNamespace(value), {
+    error: ({ input }) => `is ${quoted(input)}; it ${systemNamespaceText}`,
+  });
 
 const placementRef = z.object(
   {
-    kind: z.literal('Placement', { error: (issue) => `must be "Placement", not ${quoted(issue)}` }),
+    kind: z.literal('Placement', { error: ({ input }) => `must be "Placement", not ${quoted(input)}` }),
     name: text.min(1, { error: 'must name a Placement' }),
   },
   { error: 'must name a Placement' },
@@ -56,13 +76,14 @@ const placementRef = z.object(
 
 const server = z.object({
   principalServerAddress: text
+    .transform(withoutBrackets)
     .refine((value) => value === '' || isIP(value) !== 0 || (hostName.test(value) && value.length <= 253), {
-      error: (issue) => `must be a host name or an IP address without port, not ${quoted(issue)}`,
+      error: ({ input }) => `must be a host name or an IP address without port, not ${quoted(input)}`,
     })
     .default(''),
   principalServerPort: text
     .refine((value) => value === '' || (/^[1-9]\d{0,4}$/.test(value) && Number(value) <= 65535), {
-      error: (issue) => `must be a port from 1 to 65535, not ${quoted(issue)}`,
+      error: ({ input }) => `must be a port from 1 to 65535, not ${quoted(input)}`,
     })
     .default(''),
 });
@@ -73,7 +94,7 @@ const liveAccess = text
     (value) =>
       ['', 'Full', 'None'].includes(value) ||
       (/^[A-Za-z0-9]([-A-Za-z0-9.:_]{0,200}[A-Za-z0-9])?$/.test(value) && !/^(full|none)$/i.test(value)),
-    { error: (issue) => `must be Full, None or the name of a ClusterRole, not ${quoted(issue)}` },
+    { error: ({ input }) => `must be Full, None or the name of a ClusterRole, not ${quoted(input)}` },
   )
   .transform((value) => value || 'Full')
   .default('Full');
@@ -84,48 +105,70 @@ const addOn = z.object({
   operatorNamespace: namespaceName.default(''),
   argoCD: oneOf('Install', 'Existing', 'Operator').optional(),
   argoCDCRManifestWork: z.unknown().optional(),
-  clientCertificate: oneOf('Generated', 'CSR').default('Generated'),
+  clientCertificate: oneOf('Generated', 'CSR').optional(),
   liveAccess,
-  destinationBasedMapping: z.boolean({ error: (issue) => `must be true or false, not ${quoted(issue)}` }).default(true),
+  destinationBasedMapping: z
+    .boolean({ error: ({ input }) => `must be true or false, not ${quoted(input)}` })
+    .default(true),
   rolloutStrategy: rolloutStrategySchema.optional(),
+  clusterLabels: clusterLabelsSchema.optional(),
 });
+
+/** As many manifests as the CRD accepts. */
+const mostManifests = 4096;
+/** Each agent of an ArgoCD gets rights for live access. */
+const mostArgoCds = 100;
+/** Programs that read JSON may refuse what is nested deeper than some hundreds. */
+const deepestManifest = 100;
+
+const filled = (most: number) =>
+  text.min(1, { error: 'must not be empty' }).max(most, { error: `must have at most ${most} characters` });
+const manifest = z
+  .looseObject(
+    {
+      apiVersion: filled(317),
+      kind: filled(253),
+      metadata: z.looseObject(
+        { name: filled(253), namespace: text.max(63, { error: 'must have at most 63 characters' }).optional() },
+        { error: 'must have a name' },
+      ),
+    },
+    { error: ({ input }) => `must be an object with apiVersion, kind and metadata, not ${quoted(input)}` },
+  )
+  .refine((value) => !isDeeper(value, deepestManifest), { error: `is nested more than ${deepestManifest} deep` });
 
 const payload = z.object(
   {
-    manifests: z
-      .array(
-        z.looseObject(
-          {
-            apiVersion: text.min(1, { error: 'must not be empty' }),
-            kind: text.min(1, { error: 'must not be empty' }),
-            metadata: z.looseObject(
-              { name: text.min(1, { error: 'must not be empty' }), namespace: text.optional() },
-              { error: 'must have a name' },
-            ),
-          },
-          { error: (issue) => `must be an object with apiVersion, kind and metadata, not ${quoted(issue)}` },
-        ),
-        { error: (issue) => `must be a list of manifests, not ${quoted(issue)}` },
-      )
-      .min(1, { error: 'must hold an ArgoCD' }),
+    manifests: listOf(manifest, mostManifests, ({ input }) => `must be a list of manifests, not ${quoted(input)}`)
+      .refine((list) => list.some(isArgoCd), { error: ({ input }) => noArgoCdText(input as readonly KubeObject[]) })
+      .refine((list) => list.filter(isArgoCd).length <= mostArgoCds, {
+        error: `must hold at most ${mostArgoCds} ArgoCDs`,
+      }),
   },
   { error: 'must have a list of manifests' },
 );
+
+function noArgoCdText(manifests: readonly KubeObject[]): string {
+  const found = manifests.map(({ apiVersion, kind, metadata }) => `${kind} ${metadata.name} of ${apiVersion}`);
+  const instead = found.length > 0 ? ` of argoproj.io/v1beta1, not only ${found.join(', ')}` : '';
+  return `must hold an ArgoCD${instead}`;
+}
+
+function isDeeper(value: unknown, most: number): boolean {
+  if (typeof value !== 'object' || value === null) {
+    return false;
+  }
+  return most === 0 || Object.values(value).some((part) => isDeeper(part, most - 1));
+}
 
 /** Reads the user's objects that replace the generated ArgoCD. At least one of them must be an ArgoCD. */
 function parsePayload(input: unknown, subject: string): Parsed<readonly KubeObject[]> {
   const path = 'spec.argoCDAgentAddon.argoCDCRManifestWork';
   const result = payload.safeParse(input);
   if (!result.success) {
-    const problems = result.error.issues.map((issue) => `${[path, ...issue.path].join('.')} ${issue.message}`);
-    return { problem: `${subject}: ${problems.join('; ')}` };
+    return { problem: `${subject}: ${problemsOf(result.error, path)}` };
   }
   const manifests = result.data.manifests as readonly KubeObject[];
-  if (!manifests.some(isArgoCd)) {
-    const found = manifests.map(({ apiVersion, kind, metadata }) => `${kind} ${metadata.name} of ${apiVersion}`);
-    const problem = `${path}.manifests must hold an ArgoCD of argoproj.io/v1beta1, not only ${found.join(', ')}`;
-    return { problem: `${subject}: ${problem}` };
-  }
   const unplaced = manifests.findIndex((object) => isArgoCd(object) && !object.metadata.namespace);
   if (unplaced !== -1) {
     return {
@@ -144,8 +187,7 @@ export function parseGitOpsCluster(object: GitOpsCluster): FleetSpec {
     if (result.success) {
       return { value: use(result.data) };
     }
-    const problems = result.error.issues.map((issue) => `${[path, ...issue.path].join('.')} ${issue.message}`);
-    return { problem: `${subject}: ${problems.join('; ')}` };
+    return { problem: `${subject}: ${problemsOf(result.error, path)}` };
   };
   const settings = spec.argoCDAgentAddon ?? {};
   const payloadOf = ({ argoCD, argoCDCRManifestWork }: z.infer<typeof addOn>) => {
@@ -170,11 +212,14 @@ export function parseGitOpsCluster(object: GitOpsCluster): FleetSpec {
       operatorNamespace: value.operatorNamespace || undefined,
       // A payload implies argocd-operator.
       argoCD: value.argoCD ?? (value.argoCDCRManifestWork === undefined ? 'Install' : 'Operator'),
-      clientCertificate: value.clientCertificate,
+      // The user's ArgoCD names the Secret that the agent reads. That of argocd-pull-integration is the delivered one.
+      clientCertificate:
+        value.clientCertificate ?? (value.argoCDCRManifestWork === undefined ? undefined : 'Generated'),
       liveAccess: value.liveAccess,
       destinationBasedMapping: value.destinationBasedMapping,
       syncsAgentImage: object.metadata.annotations?.[disableImageSync] !== 'true',
       rolloutStrategy: value.rolloutStrategy,
+      clusterLabels: value.clusterLabels,
       payload: payloadOf(value),
     })),
   };

@@ -87,10 +87,13 @@ export class TestHub {
     );
   }
 
-  /** Creates a GitOpsCluster with both clusters and starts a controller, which enrolls them. */
-  async enroll(options: Parameters<typeof runController>[1] = {}): Promise<void> {
+  /**
+   * Creates a GitOpsCluster with both clusters and starts a controller, which enrolls them.
+   * @param addOn `spec.argoCDAgentAddon`
+   */
+  async enroll(options: Parameters<typeof runController>[1] = {}, addOn: object = {}): Promise<void> {
     await this.fixture.placement(this.ns, 'placement', [this.a, this.b], 1);
-    await this.fixture.gitOpsCluster(this.ns, 'fleet', 'placement');
+    await this.fixture.gitOpsCluster(this.ns, 'fleet', 'placement', addOn);
     this.start(options);
     await this.fixture.conditionIs([this.ns, 'fleet'], 'Ready', 'True');
   }

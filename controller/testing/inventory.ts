@@ -5,8 +5,11 @@ interface ResourceList {
   resources: { name: string; kind: string; namespaced: boolean; verbs: string[] }[];
 }
 
-/** Kinds whose objects change by themselves. */
-const passing = new Set(['events', 'leases', 'componentstatuses', 'endpoints', 'endpointslices', 'pods', 'nodes']);
+/** Kinds whose objects change by themselves. Kubernetes removes a request for a certificate an hour after it was answered. */
+const passing = new Set([
+  ...['events', 'leases', 'componentstatuses', 'endpoints', 'endpointslices', 'pods', 'nodes'],
+  'certificatesigningrequests',
+]);
 
 /**
  * All objects of all kinds of an API server: their content as text, by `plural.group namespace/name`. Status and server

@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest';
-import { startCluster } from '../../e2e/testbed/index.ts';
+import { borrowCluster } from '../../e2e/testbed/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import {
   ApiError,
+  events,
   type KubeClient,
   type KubeObject,
   type ResourceType,
@@ -21,7 +22,7 @@ import {
 import { useHub } from '../testing/hub.ts';
 import { capturedLog, described, printed } from '../testing/kubectl.ts';
 
-const hub = useHub(startCluster);
+const hub = useHub(borrowCluster);
 const goc = () => [hub.ns, 'fleet'] as const;
 const key = () => ({ namespace: hub.ns, name: 'fleet' });
 /** Problems are reported at once in these tests. */
@@ -125,6 +126,35 @@ test('a Placement that is missing, in another namespace, or not bound to a clust
   await shows({ Selected: 0, Enrolled: 0 });
 });
 
+test('a cluster that leaves and returns is reported each time, with Events and log lines', async () => {
+  const { ns, a, b } = hub;
+  const log = capturedLog();
+  await hub.enroll({ troubleDelays, logger: log.logger });
+  const count = (event: string) => log.text().split(`event=${event}`).length - 1;
+  const comes = async () => {
+    await hub.enrolled(a);
+    for (const part of ['agent', 'argocd', 'crds']) {
+      await hub.fixture.reportWork(a, `argocd-agent-addon-${part}`);
+    }
+    await hub.fixture.agentConnected(ns, a);
+  };
+  for (const time of [1, 2]) {
+    const begin = Date.now();
+    await comes();
+    await until(`arrival ${time}`, async () => count('ClusterEnrolled') === time && count('ClusterConnected') === time);
+    await hub.unselect(a);
+    await hub.fixture.endCleanUp(a);
+    await until(`departure ${time}`, async () => count('ClusterLeaving') === time && count('ClusterLeft') === time);
+    // Events that follow each other within seconds are one occurrence.
+    await until('a pause', async () => Date.now() > begin + 6_000);
+    await hub.fixture.placement(ns, 'placement', [a, b], 1);
+  }
+  await describes(new RegExp(`Normal ClusterLeft: all objects of cluster ${a} are removed from the hub`));
+  const enrolled = async () =>
+    (await hub.client.list(events, { namespace: ns })).find(({ reason }) => reason === 'ClusterEnrolled');
+  await until('two occurrences in one Event', async () => (await enrolled())?.series?.count === 2);
+});
+
 test('two GitOpsClusters that select the same cluster', async () => {
   const { ns, a, b } = hub;
   const log = capturedLog();
@@ -134,7 +164,9 @@ test('two GitOpsClusters that select the same cluster', async () => {
   const older = Date.parse((await hub.client.get(gitOpsClusters, key()))?.metadata.creationTimestamp ?? '');
   await until('the next second', async () => Date.now() > older + 1_000);
   await hub.fixture.gitOpsCluster(ns, 'younger', 'second');
-  await shows({ Selected: 2, Enrolled: 0, Ready: 'True' }, 'younger');
+  await shows({ Selected: 2, Enrolled: 0, Ready: 'False' }, 'younger');
+  await describes(new RegExp(`Ready False Conflict: PlacementEvaluated: .*older GitOpsCluster ${ns}/fleet`), 'younger');
+  await describes(new RegExp(`ClustersReady False Conflict: ${a}, ${b} already belong to .*${ns}/fleet`), 'younger');
   await describes(
     new RegExp(`${a}, ${b} already belong to the older GitOpsCluster ${ns}/fleet and are left to it`),
     'younger',
@@ -218,7 +250,7 @@ test('a work that the cluster refuses, and one that its work agent has no right 
     await hub.fixture.reportWork(a, `argocd-agent-addon-${part}`);
   }
   await until('nothing to fail', async () => (await fleetStatus())?.failing === 0);
-  await describes(new RegExp(`Normal ClusterRecovered: cluster ${a} is well again`));
+  await describes(new RegExp(`Normal ClusterRecovered: cluster ${a} has recovered: `));
 });
 
 test('the start time of a problem survives a restart of the controller', async () => {
@@ -466,10 +498,16 @@ test('a specification that can never work is refused when it is written, with in
   );
   await expect(make({ argoCDCRManifestWork: { manifests: [] } })).rejects.toThrow(/manifests/);
   await expect(make({}, { kind: '' })).rejects.toThrow(/kind must be Placement/);
-  for (const address of ['https://hub.example.com', 'hub.example.com:443', '[2001:db8::1]', 'hub example']) {
+  for (const address of [
+    'https://hub.example.com',
+    'hub.example.com:443',
+    '[hub.example.com]',
+    '[2001:db8::1]:443',
+    'hub example',
+  ]) {
     await expect(make({ principalServerAddress: address })).rejects.toThrow(/principalServerAddress.*without a scheme/);
   }
-  for (const address of ['hub.example.com', '10.0.0.1', '2001:db8::1', '', 'Hub_1.example.com.']) {
+  for (const address of ['hub.example.com', '10.0.0.1', '2001:db8::1', '[2001:db8::1]', '', 'Hub_1.example.com.']) {
     await make({ principalServerAddress: address });
   }
   await make({ argoCD: 'Operator', argoCDCRManifestWork: payload });

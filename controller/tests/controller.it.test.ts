@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { installCrds, originalCrds } from '../../e2e/hub/index.ts';
-import { startCluster } from '../../e2e/testbed/index.ts';
+import { borrowCluster } from '../../e2e/testbed/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import { configMaps, crds, events, findCondition, leases, type Secret, secrets } from '../../lib/kube/index.ts';
 import { inspectCertificate, isIssuedBy, secretText } from '../../lib/pki/index.ts';
@@ -11,10 +11,11 @@ import {
   managedClusters,
   manifestWorks,
   placements,
+  requestedSecretName,
 } from '../hub/index.ts';
 import { chartCrds, useHub, workNames } from '../testing/hub.ts';
 
-const hub = useHub(startCluster);
+const hub = useHub(borrowCluster);
 
 test('clusters selected while the certificate authority is being made are enrolled', async () => {
   const { ns, a, b } = hub;
@@ -97,12 +98,9 @@ test('ocm defect H6: ocm defect M4: a GitOpsCluster enrolls the clusters of all 
     expect(inspectCertificate(certificate)).toMatchObject({ commonName: cluster, usages: ['client'] });
     expect((await hub.addOn(cluster))?.status?.healthCheck?.mode).toBe('Customized');
     const agent = await hub.work(cluster, 'agent');
-    const client = agent?.spec.workload.manifests.find(({ metadata }) =>
-      metadata.name.endsWith('client-cert'),
-    ) as Secret;
-    expect(inspectCertificate(secretText(client.data, 'tls.crt') ?? '').commonName).toBe(
-      `system:open-cluster-management:cluster:${cluster}:addon:argocd-agent-addon:agent:argocd-agent-addon-agent`,
-    );
+    // The cluster requests the certificate of its agent. No key leaves the hub.
+    expect(JSON.stringify(agent)).toContain(`"agent.tls.secret-name":"${requestedSecretName}"`);
+    expect(JSON.stringify(agent)).not.toContain('"tls.key":');
     const kinds = (await hub.work(cluster, 'crds'))?.spec.workload.manifests.map(({ metadata }) => metadata.name);
     expect(kinds).toEqual(['applications.argoproj.io', 'appprojects.argoproj.io']);
   }
@@ -117,6 +115,7 @@ test('ocm defect H6: ocm defect M4: a GitOpsCluster enrolls the clusters of all 
     'ResourceProxyCertificateReady',
     'AddOnTemplateReady',
     'PlacementTolerationConfigured',
+    'HubArgoCDCompatible',
     'PlacementEvaluated',
     'ClustersImported',
     'ManifestWorkCreated',
@@ -214,7 +213,11 @@ test('ocm defect M9: the health of a cluster comes from its works and its connec
   await connected('false');
   await until('disconnected', async () => (await verdict('AgentConnected'))?.reason === 'Disconnected');
   await hub.fixture.reportWork(a, 'argocd-agent-addon-agent', 0);
-  await until('unavailable', async () => (await verdict('Available'))?.message === 'not ready: argocd-agent-agent');
+  await until('unavailable', async () => (await verdict('Available'))?.reason === 'AgentNotConnected');
+  expect(await verdict('Available')).toMatchObject({
+    status: 'False',
+    message: 'the agent has not been connected to principal.example.com:443; not ready: argocd-agent-agent',
+  });
   await hub.fixture.clusterAvailable(a, 'Unknown');
   await until('unknown', async () => (await verdict('Available'))?.status === 'Unknown');
 });

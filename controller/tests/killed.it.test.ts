@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { startCluster } from '../../e2e/testbed/index.ts';
+import { borrowCluster } from '../../e2e/testbed/index.ts';
 import { effort, until } from '../../lib/base/testing.ts';
 import { configMaps, Informer, type KubeObject, type Secret, secrets } from '../../lib/kube/index.ts';
 import { isIssuedBy, secretText } from '../../lib/pki/index.ts';
@@ -15,7 +15,7 @@ import { runController } from '../testing/fixture.ts';
 import { useHub } from '../testing/hub.ts';
 import { mortalClient } from '../testing/mortal.ts';
 
-const hub = useHub(startCluster);
+const hub = useHub(borrowCluster);
 let standIn: { abort(): void; ended: Promise<void> };
 
 /** Clean-up Jobs complete at once. */
@@ -143,7 +143,7 @@ test('killed after every single write, it enrolls and detaches a fleet completel
 }, async () => {
   const { ns, a, b } = hub;
   await hub.fixture.placement(ns, 'placement', [a, b], 1);
-  await hub.fixture.gitOpsCluster(ns, 'fleet', 'placement');
+  await hub.fixture.gitOpsCluster(ns, 'fleet', 'placement', { clientCertificate: 'Generated' });
   const isReady = async () => (await hub.fixture.condition(ns, 'fleet', 'Ready'))?.status === 'True';
   const lives: string[] = [];
   while (!(await isReady())) {
@@ -176,7 +176,7 @@ test('killed after every single write, it enrolls and detaches a fleet completel
   expect(await madeFor([a, b])).toEqual([]);
   expect(await hub.secret('argocd-agent-ca')).toBeUndefined();
   // The same again with a controller that is not killed.
-  await hub.fixture.gitOpsCluster(ns, 'fleet', 'placement');
+  await hub.fixture.gitOpsCluster(ns, 'fleet', 'placement', { clientCertificate: 'Generated' });
   await liveToRest('Ready again', isReady);
   expect(await madeFor([a, b])).toEqual(ready);
 });

@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { managedClusterSetBindings, type Ocm, startOcm } from '../../e2e/ocm/index.ts';
-import { type Cluster, startCluster } from '../../e2e/testbed/index.ts';
+import { borrowCluster, type SharedCluster, startCluster } from '../../e2e/testbed/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import {
   configMaps,
   Informer,
+  type KubeClient,
   type KubeObject,
   keyOf,
   namespaces,
@@ -33,14 +34,14 @@ const ns = 'argocd';
 const name = 'cluster1';
 const ended = new AbortController();
 
-let hub: Cluster;
-let managed: Cluster;
+let hub: SharedCluster;
+let managed: SharedCluster;
 let ocm: Ocm;
 let fixture: HubFixture;
 let controller: RunningController;
 let kubelet: Promise<void>;
 beforeAll(async () => {
-  [hub, managed] = await Promise.all([startCluster({ name: 'hub' }), startCluster({ name })]);
+  [hub, managed] = await Promise.all([borrowCluster({ name: 'hub' }), startCluster({ name })]);
   await installHubCrds(hub);
   ocm = await startOcm(hub, { statusSyncIntervalMs: 500 });
   fixture = new HubFixture(hub.client);
@@ -78,7 +79,7 @@ async function actAsKubelet(signal: AbortSignal): Promise<void> {
 
 /** Objects of users on the hub and the cluster. Some have names or labels like the controller's. */
 async function usersObjects(): Promise<void> {
-  const put = <T extends KubeObject>(client: Cluster['client'], type: ResourceType<T>, object: T) =>
+  const put = <T extends KubeObject>(client: KubeClient, type: ResourceType<T>, object: T) =>
     client.apply(type, object, { fieldManager: 'user', force: true });
   await put(hub.client, secrets, { metadata: { namespace: ns, name: 'cluster-own' }, type: 'Opaque', data: {} });
   await put(hub.client, secrets, { metadata: { namespace: name, name: 'argocd-agent-ca' }, type: 'Opaque', data: {} });
@@ -116,7 +117,7 @@ const withoutCrds = (all: Record<string, string>) =>
     Object.entries(all).filter(([key]) => !/^(customresourcedefinitions|apiservices)\..*argoproj/.test(key)),
   );
 
-async function comesBackTo(before: Record<string, string>, client: Cluster['client'], what: string): Promise<void> {
+async function comesBackTo(before: Record<string, string>, client: KubeClient, what: string): Promise<void> {
   let left: string[] = [];
   try {
     await until(what, async () => {

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, onTestFailed, test } from 'vitest';
 import { argoCdCrds, installCrds, ocmCrds, readCrds } from '../../e2e/hub/index.ts';
-import { type Cluster, type SupervisedProcess, spawnSupervised, startCluster } from '../../e2e/testbed/index.ts';
+import { borrowCluster, type SharedCluster, type SupervisedProcess, spawnSupervised } from '../../e2e/testbed/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import { leases } from '../../lib/kube/index.ts';
 import { manifestWorks } from '../hub/index.ts';
@@ -20,13 +20,13 @@ const flags = [
 const clusters = ['c1', 'c2', 'c3', 'c4'];
 const parts = ['crds', 'argocd', 'agent'];
 
-let hub: Cluster;
+let hub: SharedCluster;
 let fixture: HubFixture;
 const processes: SupervisedProcess[] = [];
 const replicas: Replica[] = [];
 
 beforeAll(async () => {
-  hub = await startCluster({ name: 'hub' });
+  hub = await borrowCluster({ name: 'hub' });
   const own = await readCrds(join(root, 'charts/argocd-agent-addon/crds'));
   await installCrds(hub.client, [...own, ...(await ocmCrds('hub')), ...(await argoCdCrds())]);
   fixture = new HubFixture(hub.client);

@@ -43,7 +43,7 @@ test.each<[string, object, object, RegExp]>([
   ['an add-on’s own user', { username: 'system:open-cluster-management:c1:addon:x' }, {}, /not by .* c1/],
   ['a user without the group', { groups: ['system:open-cluster-management:c2'] }, {}, /not by the registration agent/],
   ['an administrator', { username: 'kubernetes-admin', groups: ['system:masters'] }, {}, /kubernetes-admin/],
-  ['further usages', { usages: [...usages, 'server auth'] }, {}, /more than client authentication: server auth/],
+  ['further usages', { usages: [...usages, 'server auth'] }, {}, /more than client authentication: "server auth"/],
   ['a certificate for signing', { usages: [...usages, 'cert sign'] }, {}, /cert sign/],
   ['no client certificate', { usages: ['digital signature'] }, {}, /lack client auth/],
   ['no cluster', {}, { labels: { [addOn]: 'argocd-agent-addon' } }, /lacks the label .*cluster-name/],
@@ -63,12 +63,25 @@ test.each<[string, Partial<RequestedSubject>, RegExp]>([
     /organizations are/,
   ],
   ['no organization', { organizations: [] }, /organizations are "", not/],
-  ['another attribute', { others: [{ OU: ['x'] }] }, /more than it may: OU/],
+  ['another attribute', { others: [{ OU: ['x'] }] }, /more than it may: "OU"/],
   ['a second common name', { others: [{ CN: ['c2'] }] }, /common name is/],
-  ['another host name', { dnsNames: [san, 'principal.example.com'] }, /other names: principal\.example\.com/],
-  ['an address', { ipAddresses: ['10.0.0.1'] }, /other names: ip 10\.0\.0\.1/],
+  ['another host name', { dnsNames: [san, 'principal.example.com'] }, /other names: "principal\.example\.com"/],
+  ['an address', { ipAddresses: ['10.0.0.1'] }, /other names: "ip 10\.0\.0\.1"/],
 ])('a request with %s is denied', async (_, subject, why) => {
   expect(reasonToDeny(csr(), await ask(subject), now)).toMatch(why);
+});
+
+test('a reason is short, whatever is asked for', async () => {
+  const dnsNames = Array.from({ length: 150 }, (_, at) => `${'x'.repeat(50)}-${at}.example.com`);
+  const request = await ask({ dnsNames });
+  expect(reasonToDeny(csr(), request, now)?.length).toBeLessThan(300);
+  expect(reasonToDeny(csr({ username: `x${'y'.repeat(10_000)}` }), request, now)?.length).toBeLessThan(400);
+});
+
+test('a request that is too long is refused', async () => {
+  const { request } = await createSigningRequest(agentSubject('c1'));
+  const long = `${request}${'\n'.repeat(20_000)}`;
+  await expect(readSigningRequest(long)).rejects.toThrow(/has 20\d\d\d characters; 16384 are accepted/);
 });
 
 test('a weak key is denied', () => {

@@ -1,6 +1,6 @@
 import type { CertificateSigningRequest } from '../../lib/kube/index.ts';
 import type { SigningRequest } from '../../lib/pki/index.ts';
-import { addOnName, agentSubject, keys } from '../hub/index.ts';
+import { addOnName, agentSubject, keys, quoted } from '../hub/index.ts';
 
 /** How old a request may be at the first reconcile, in milliseconds. Requesters of older ones have given up or ask again. */
 export const requestLifetimeMs = 3_600_000;
@@ -21,7 +21,7 @@ export function reasonToDeny(csr: CertificateSigningRequest, request: SigningReq
   }
   const addOn = csr.metadata.labels?.[keys.addOnName];
   if (addOn !== addOnName) {
-    return `its label ${keys.addOnName} is ${quoted(addOn)}, not "${addOnName}"`;
+    return `its label ${keys.addOnName} is ${quoted(addOn ?? '')}, not "${addOnName}"`;
   }
   const group = `system:open-cluster-management:${cluster}`;
   const [prefix, agent = ''] = [username.slice(0, group.length + 1), username.slice(group.length + 1)];
@@ -36,11 +36,11 @@ export function reasonToDeny(csr: CertificateSigningRequest, request: SigningReq
     return `its organizations are ${quoted(request.organizations.join(', '))}, not "${subject.organizations.join(', ')}"`;
   }
   if (request.otherAttributes.length > 0) {
-    return `its subject has more than it may: ${request.otherAttributes.join(', ')}`;
+    return `its subject has more than it may: ${quoted(request.otherAttributes.join(', '))}`;
   }
   const foreign = usages.filter((usage) => !allowedUsages.includes(usage));
   if (foreign.length > 0) {
-    return `its usages are more than client authentication: ${foreign.join(', ')}`;
+    return `its usages are more than client authentication: ${quoted(foreign.join(', '))}`;
   }
   if (!usages.includes('client auth')) {
     return 'its usages lack client auth';
@@ -48,7 +48,7 @@ export function reasonToDeny(csr: CertificateSigningRequest, request: SigningReq
   const ownName = `${addOnName}.addon.open-cluster-management.io`;
   const names = [...request.dnsNames.filter((name) => name !== ownName), ...request.otherNames];
   if (names.length > 0) {
-    return `it asks for other names: ${names.join(', ')}`;
+    return `it asks for other names: ${quoted(names.join(', '))}`;
   }
   if (request.weakness !== undefined) {
     return request.weakness;
@@ -76,8 +76,4 @@ function hasVerdict(status: CertificateSigningRequest['status'], type: string): 
 
 function sameNames(a: readonly string[], b: readonly string[]): boolean {
   return JSON.stringify([...a].sort()) === JSON.stringify([...b].sort());
-}
-
-function quoted(text: string | undefined): string {
-  return JSON.stringify(text ?? '').slice(0, 300);
 }

@@ -1,4 +1,4 @@
-import type { Secret } from '../../lib/kube/index.ts';
+import { rfc3339, type Secret } from '../../lib/kube/index.ts';
 import {
   type CertificateRequest,
   inspectCertificate,
@@ -21,13 +21,13 @@ import type { TrustDeps, TrustScope } from './trust-deps.ts';
 
 /**
  * Issues or renews the principal's server certificate.
- * @param address where agents of this GitOpsCluster connect; empty while unknown
+ * @param addresses where agents of the namespace's GitOpsClusters connect; empty while unknown
  */
 export function ensurePrincipalCertificate(
   deps: TrustDeps,
   scope: TrustScope,
   issuer: HubAuthority | undefined,
-  { exposure, address }: { readonly exposure: ServiceExposure; readonly address: string },
+  { exposure, addresses }: { readonly exposure: ServiceExposure; readonly addresses: readonly string[] },
 ): Promise<StepReport> {
   const { gitOpsCluster, namespace } = scope;
   // All GitOpsClusters of the namespace share the principal. Each may have its own address for it.
@@ -35,7 +35,7 @@ export function ensurePrincipalCertificate(
     .list(namespace)
     .filter(({ metadata }) => metadata.uid !== gitOpsCluster.metadata.uid && !metadata.deletionTimestamp)
     .flatMap((other) => parseGitOpsCluster(other).server.value?.address || []);
-  const hosts = principalHosts(exposure, namespace, [...new Set([address, ...others])].sort());
+  const hosts = principalHosts(exposure, namespace, [...new Set([...addresses, ...others])].sort());
   const message = 'Principal certificate generated successfully';
   return ensureServerCertificate(deps, scope, issuer, { name: hubNames.principalTls, hosts, message });
 }
@@ -63,10 +63,18 @@ function ensureServerCertificate(
     const what = `Secret ${namespace}/${name}`;
     let live = await currentSecret(deps, scope, name);
     if (live && !isOurs(live)) {
-      if (!tlsOfSecret(live.data, what)) {
+      const supplied = tlsOfSecret(live.data, what);
+      if (!supplied) {
         return { result: failed(`${what} must hold tls.crt and tls.key`) };
       }
-      return { result: succeeded(`${message} (supplied by the user)`) };
+      const { notBefore, notAfter } = inspectCertificate(supplied.certificate, what);
+      if (now < notBefore) {
+        return { result: failed(`${what}: tls.crt is valid from ${rfc3339(notBefore)}`), renewAt: notBefore.getTime() };
+      }
+      if (now >= notAfter) {
+        return { result: failed(`${what}: tls.crt expired at ${rfc3339(notAfter)}; put a valid one there`) };
+      }
+      return { result: succeeded(`${message} (supplied by the user)`), renewAt: notAfter.getTime() };
     }
     if (issuer === undefined) {
       return { result: failed('the CA certificate is not ready') };

@@ -41,7 +41,14 @@ export function authorityInUse(
   return pickedUpAt > now.getTime() ? { authority: undefined, lookAgainAt: pickedUpAt } : { authority: present };
 }
 
-function issuedOf(addOn: ManagedClusterAddOn | undefined): Issued | undefined {
+/** Whether the cluster has a certificate that it requested: the last one has not expired. */
+export function hasIssued(addOn: ManagedClusterAddOn | undefined, now: Date): boolean {
+  const issued = issuedOf(addOn);
+  return issued !== undefined && Date.parse(issued.until) > now.getTime();
+}
+
+/** The record of the certificate that a cluster requested last; undefined when there is none. */
+export function issuedOf(addOn: ManagedClusterAddOn | undefined): Issued | undefined {
   try {
     return issuedSchema.safeParse(JSON.parse(addOn?.metadata.annotations?.[keys.issued] ?? '')).data;
   } catch {

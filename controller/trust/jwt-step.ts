@@ -1,6 +1,6 @@
 import { createPublicKey } from 'node:crypto';
 import { rfc3339, type Secret } from '../../lib/kube/index.ts';
-import { generateJwtKey, lifetimes, parsePrivateKey, renewalTime, secretText } from '../../lib/pki/index.ts';
+import { generateJwtKey, lifetimes, PkiError, parsePrivateKey, renewalTime, secretText } from '../../lib/pki/index.ts';
 import { failed, hubNames, isOurs, keys, type StepReport, succeeded } from '../hub/index.ts';
 import { currentSecret, rotationRequest, writeSecret } from './shared-secrets.ts';
 import type { TrustDeps, TrustScope } from './trust-deps.ts';
@@ -22,24 +22,24 @@ async function makeOrKeep(deps: TrustDeps, scope: TrustScope): Promise<StepRepor
   const result = succeeded('JWT secret created successfully');
   const live = await currentSecret(deps, scope, hubNames.jwt);
   const what = `Secret ${namespace}/${hubNames.jwt}`;
-  const key = secretText(live?.data, 'jwt.key');
   if (live && !isOurs(live)) {
-    if (!key) {
+    const supplied = secretText(live.data, 'jwt.key');
+    if (!supplied) {
       return { result: failed(`${what} has no key jwt.key`) };
     }
-    parsePrivateKey(key, `${what}, key jwt.key`);
+    parsePrivateKey(supplied, `${what}, key jwt.key`);
     return { result };
   }
+  const key = usableKey(live);
   const since = sinceOf(live, now);
   const renewal = renewalTime({ notBefore: since, notAfter: new Date(since.getTime() + lifetimes.authorityMs) });
   if (!key || renewal <= now || rotationRequest(live).pending) {
-    const former = key ? createPublicKey(parsePrivateKey(key, `${what}, key jwt.key`)) : undefined;
+    const former = key ? createPublicKey(parsePrivateKey(key, what)) : undefined;
     const publicKey = former?.export({ type: 'spki', format: 'pem' }).toString();
     await writeKeys(deps, scope, live, { key: await generateJwtKey(), since: now, former: publicKey });
     deps.logger.info({ namespace, secret: hubNames.jwt }, 'made a key for tokens');
     return { result, renewAt: now.getTime() + tokenLifeMs };
   }
-  parsePrivateKey(key, `${what}, key jwt.key`);
   const expired = since.getTime() + tokenLifeMs;
   const hasFormer = live?.data?.[formerField] !== undefined;
   if (hasFormer && expired <= now.getTime()) {
@@ -58,6 +58,19 @@ async function writeKeys(
   const data = { 'jwt.key': encode(key), ...(former !== undefined && { [formerField]: encode(former) }) };
   const annotations = { ...rotationRequest(live).annotations, [keys.since]: rfc3339(since) };
   await writeSecret(deps, scope, hubNames.jwt, { type: 'Opaque', data }, annotations);
+}
+
+/** The key in a Secret of this controller; undefined when it is missing or damaged. */
+function usableKey(secret: Secret | undefined): string | undefined {
+  const key = secretText(secret?.data, 'jwt.key');
+  try {
+    return key && parsePrivateKey(key, 'jwt.key') && key;
+  } catch (error) {
+    if (error instanceof PkiError) {
+      return undefined;
+    }
+    throw error;
+  }
 }
 
 /** Since when a key is in use. Secrets of earlier versions lack the annotation: their creation counts. */

@@ -1,6 +1,6 @@
 import { createPublicKey } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { startCluster } from '../../e2e/testbed/index.ts';
+import { borrowCluster } from '../../e2e/testbed/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import { type Secret, secrets } from '../../lib/kube/index.ts';
 import { fingerprintsOf, isIssuedBy, secretText } from '../../lib/pki/index.ts';
@@ -8,7 +8,7 @@ import { runController } from '../testing/fixture.ts';
 import { useHub } from '../testing/hub.ts';
 import { mortalClient } from '../testing/mortal.ts';
 
-const hub = useHub(startCluster);
+const hub = useHub(borrowCluster);
 
 const textIn = async (secret: string, key: string) => secretText((await hub.secret(secret))?.data, key) ?? '';
 const rotate = (name: string, text: string) =>
@@ -41,7 +41,7 @@ test('killed after every single write of a rotation, agents and principal trust 
 }, async () => {
   const { a, b, client } = hub;
   const clusters = [a, b];
-  await hub.enroll();
+  await hub.enroll({}, { clientCertificate: 'Generated' });
   const apply = async (held: Map<string, Held>) => {
     for (const cluster of clusters) {
       // In this order the values are those at the time of the report, or newer, as on a cluster.

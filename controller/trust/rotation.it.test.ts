@@ -1,6 +1,6 @@
 import { createPublicKey } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { startCluster } from '../../e2e/testbed/index.ts';
+import { borrowCluster } from '../../e2e/testbed/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import { secrets } from '../../lib/kube/index.ts';
 import {
@@ -15,7 +15,7 @@ import {
 import type { ManifestWork } from '../hub/index.ts';
 import { useHub, workNames } from '../testing/hub.ts';
 
-const hub = useHub(startCluster);
+const hub = useHub(borrowCluster);
 const servers = ['argocd-agent-principal-tls', 'argocd-agent-resource-proxy-tls'];
 const rotate = 'apps.open-cluster-management.io/rotate';
 
@@ -84,7 +84,7 @@ async function followRotation(former: string): Promise<void> {
 }
 
 async function enrolled(options: Parameters<typeof hub.enroll>[0] = {}): Promise<string> {
-  await hub.enroll(options);
+  await hub.enroll(options, { clientCertificate: 'Generated' });
   await Promise.all([report(hub.a), report(hub.b)]);
   await hub.idle();
   return authority();

@@ -1,24 +1,32 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { createSigningRequest, type RequestedSubject } from '../../e2e/ocm/signing-request.ts';
-import { type Cluster, startCluster } from '../../e2e/testbed/index.ts';
+import { borrowCluster, type SharedCluster } from '../../e2e/testbed/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import {
   type CertificateSigningRequest,
+  type ConfigMap,
   certificateSigningRequests,
   events,
+  findCondition,
   KubeClient,
   type Secret,
   secrets,
 } from '../../lib/kube/index.ts';
 import { inspectCertificate, isIssuedBy, secretText, splitCertificates } from '../../lib/pki/index.ts';
-import { agentSubject, type ManifestWork } from '../hub/index.ts';
+import {
+  agentSubject,
+  clientSecretName,
+  type ManifestWork,
+  managedClusterAddOns,
+  manifestWorks,
+  requestedSecretName as ocmSecret,
+} from '../hub/index.ts';
 import { useHub, workNames } from '../testing/hub.ts';
 
-const hub = useHub(startCluster);
+const hub = useHub(borrowCluster);
 const day = 24 * 3600_000;
 const signerName = 'open-cluster-management.io/argocd-agent-addon';
-const ocmSecret = 'argocd-agent-addon-open-cluster-management.io-argocd-agent-addon-client-cert';
 
 /** Makes a request as the registration agent of a cluster, for any cluster. */
 async function ask(
@@ -29,7 +37,7 @@ async function ask(
   const user = `system:open-cluster-management:${from}:agent`;
   // The rights of the agents are not under test.
   const groups = [`system:open-cluster-management:${from}`, 'system:masters'];
-  const client = KubeClient.fromKubeconfig(await (hub.cluster as Cluster).kubeconfigFor({ user, groups }));
+  const client = KubeClient.fromKubeconfig(await (hub.cluster as SharedCluster).kubeconfigFor({ user, groups }));
   const { request, key } = await createSigningRequest({ ...agentSubject(of), ...subject });
   const { metadata } = await client.create(certificateSigningRequests, {
     metadata: {
@@ -65,7 +73,7 @@ async function certificateFor(name: string): Promise<string> {
   return Buffer.from(certificate ?? '', 'base64').toString();
 }
 
-async function enrolled(addOn: object = { clientCertificate: 'CSR' }): Promise<void> {
+async function enrolled(addOn: object = {}): Promise<void> {
   const { ns, a, b } = hub;
   await hub.fixture.placement(ns, 'placement', [a, b]);
   await hub.fixture.gitOpsCluster(ns, 'fleet', 'placement', addOn);
@@ -75,7 +83,7 @@ async function enrolled(addOn: object = { clientCertificate: 'CSR' }): Promise<v
 
 const report = (cluster: string) => Promise.all(workNames.map((name) => hub.fixture.reportWork(cluster, name)));
 
-test('a cluster gets the certificate that it requests; add-on and works name signer and Secret', async () => {
+test('by default a cluster gets the certificate that it requests; add-on and works name signer and Secret', async () => {
   const { a } = hub;
   await enrolled();
   const { commonName: user, organizations: groups } = agentSubject(a);
@@ -144,9 +152,110 @@ test('a request that somebody else approved is signed only if it is permitted', 
 });
 
 test('clusters with generated certificates may not request others', async () => {
-  await enrolled({});
+  await enrolled({ clientCertificate: 'Generated' });
   const { refusal } = await answer((await ask(hub.a)).name);
-  expect(refusal?.message).toMatch(/does not let its clusters ask .*clientCertificate is Generated/);
+  expect(refusal?.message).toMatch(/the hub delivers the key of cluster .*; set spec.*clientCertificate: CSR/);
+});
+
+/** Sets `clientCertificate`; undefined removes it. */
+async function choose(clientCertificate: 'Generated' | 'CSR' | undefined): Promise<void> {
+  await hub.fixture.gitOpsCluster(hub.ns, 'fleet', 'placement', clientCertificate ? { clientCertificate } : {});
+  await hub.idle();
+}
+
+/** What the hub delivers to a cluster, and what it tells OCM's registration agent to request. */
+async function stateOf(cluster: string) {
+  const { manifests } = ((await hub.work(cluster, 'agent')) as ManifestWork).spec.workload;
+  const addOn = await hub.addOn(cluster);
+  const delivered = manifests.find(({ metadata }) => metadata.name === clientSecretName) as Secret | undefined;
+  const params = manifests.find(({ metadata }) => metadata.name === 'argocd-agent-params') as ConfigMap | undefined;
+  return {
+    key: secretText(delivered?.data, 'tls.key'),
+    secretName: params?.data?.['agent.tls.secret-name'],
+    isRequested: (addOn?.status?.registrations?.length ?? 0) > 0,
+    condition: findCondition(addOn?.status?.conditions, 'ClientCertificateIssued'),
+  };
+}
+
+test('a cluster with a delivered key keeps it until it has a certificate that it requested, and can return', async () => {
+  const { ns, a, b } = hub;
+  await enrolled({ clientCertificate: 'Generated' });
+  const { key = '' } = await stateOf(a);
+  expect(key).toContain('BEGIN EC PRIVATE KEY');
+  const isDelivered = { key, secretName: clientSecretName, isRequested: false, condition: undefined };
+  // Without a setting and after a restart nothing changes.
+  await choose(undefined);
+  await hub.restart();
+  await hub.idle();
+  expect(await stateOf(a)).toEqual(isDelivered);
+
+  await choose('CSR');
+  const changing = await stateOf(a);
+  expect(changing).toMatchObject({ key, secretName: clientSecretName, isRequested: true });
+  expect(changing.condition).toMatchObject({
+    status: 'False',
+    reason: 'NotRequested',
+    message: expect.stringMatching(/clientCertificate: Generated.*uses the key that the hub delivered$/),
+  });
+  await certificateFor((await ask(a)).name);
+  await until('the end of the delivery', async () => (await stateOf(a)).key === undefined);
+  await hub.idle();
+  const own = { key: undefined, secretName: ocmSecret, isRequested: true };
+  expect(await stateOf(a)).toMatchObject({ ...own, condition: { status: 'True', reason: 'Issued' } });
+  // The other cluster has not requested a certificate.
+  expect(await stateOf(b)).toMatchObject({ secretName: clientSecretName, isRequested: true });
+  expect(Object.keys((await hub.secret(`argocd-agent-addon-${a}`))?.data ?? {}).sort()).toEqual([
+    'redis-password',
+    'server.secretkey',
+  ]);
+  const encoded = Buffer.from(key).toString('base64');
+  const onHub = [await hub.client.list(secrets), await hub.client.list(manifestWorks)];
+  expect(JSON.stringify(onHub)).not.toContain(encoded);
+  await until('an Event', async () =>
+    (await hub.client.list(events, { namespace: ns })).some(
+      ({ reason, note = '' }) =>
+        reason === 'KeyWithdrawn' && note.includes(`cluster ${a} `) && /valid until .* add [0-9A-F]{64} to/.test(note),
+    ),
+  );
+
+  // Without a setting each cluster stays with what it has.
+  await choose(undefined);
+  expect([await stateOf(a), await stateOf(b)]).toMatchObject([own, { isRequested: false, condition: undefined }]);
+
+  await choose('Generated');
+  const back = await stateOf(a);
+  expect(back).toEqual({ ...isDelivered, key: expect.stringContaining('BEGIN EC PRIVATE KEY') });
+  expect(back.key).not.toBe(key);
+  expect((await answer((await ask(a)).name)).refusal).toBeDefined();
+
+  // The former certificate is gone from the cluster. So it must request one again before the key is withdrawn.
+  await choose('CSR');
+  expect(await stateOf(a)).toMatchObject({ key: back.key, isRequested: true, condition: { reason: 'NotRequested' } });
+  await certificateFor((await ask(a)).name);
+  await until('the end of the delivery', async () => (await stateOf(a)).key === undefined);
+});
+
+test('a cluster that argocd-pull-integration enrolled gets a key: a setting is needed to change it', async () => {
+  const { ns, a, b } = hub;
+  const key = { namespace: a, name: 'argocd-agent-addon' };
+  const labels = { 'app.kubernetes.io/managed-by': 'argocd-pull-integration' };
+  await hub.client.create(managedClusterAddOns, { metadata: { ...key, labels }, spec: {} });
+  const { commonName: user, organizations: groups } = agentSubject(a);
+  const status = {
+    namespace: 'open-cluster-management-agent-addon',
+    registrations: [{ signerName, subject: { user, groups } }],
+  };
+  await hub.client.mergePatch(managedClusterAddOns, key, { status }, { subresource: 'status' });
+  await enrolled();
+  await hub.idle();
+  expect([await stateOf(a), await stateOf(b)]).toMatchObject([
+    { secretName: clientSecretName, isRequested: false },
+    { key: undefined, secretName: ocmSecret, isRequested: true },
+  ]);
+  await hub.restart();
+  await hub.idle();
+  expect((await stateOf(a)).key).toBeDefined();
+  expect(await hub.secret(`argocd-agent-addon-${a}`, ns)).toBeDefined();
 });
 
 test('a former authority stays trusted while a requested certificate of it is in use', async () => {

@@ -42,7 +42,12 @@ function start(csr: CertificateSigningRequest, authority: KeyCertificate) {
   const known = { owner: undefined as string | undefined, addOn: undefined as object | undefined };
   const written: object[] = [];
   const signer = new Signer({
-    caches: { requests: { get: () => csr }, addOns: { get: () => known.addOn } },
+    caches: {
+      requests: { get: () => csr },
+      addOns: { get: () => known.addOn },
+      ownSecrets: { get: () => undefined },
+      works: { list: () => [] },
+    },
     ownership: { ownerOf: () => ({ owner: known.owner }) },
     foundations: new Map([['argocd/fleet', { authority, addOn: { clientCertificate: 'CSR' } }]]),
     client: {

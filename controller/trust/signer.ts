@@ -19,6 +19,7 @@ import {
   addOnName,
   agentSubject,
   type Caches,
+  deliveredSecretName,
   fieldManager,
   isDetaching,
   keys,
@@ -26,6 +27,7 @@ import {
 } from '../hub/index.ts';
 import type { Ownership } from '../ownership/index.ts';
 import type { Foundation } from '../spec/index.ts';
+import { planClientCertificate } from './client-certificate.ts';
 import { isApproved, isDone, reasonToDeny } from './client-requests.ts';
 import { issuedAnnotation } from './issued-certificate.ts';
 
@@ -52,7 +54,7 @@ export interface SignerDeps {
 }
 
 /**
- * Signs the certificates that clusters request (`clientCertificate: CSR`). It approves requests of a cluster's registration
+ * Signs the certificates that clusters request. It approves requests of a cluster's registration
  * agent, and denies every other request to our signer with a reason.
  */
 export class Signer {
@@ -116,8 +118,9 @@ export class Signer {
     if (foundation === undefined) {
       return 'not yet';
     }
-    if (foundation.addOn.clientCertificate !== 'CSR') {
-      return `GitOpsCluster ${owner} does not let its clusters ask for certificates (spec.argoCDAgentAddon.clientCertificate is Generated)`;
+    const secret = caches.ownSecrets.get({ namespace: foundation.namespace, name: deliveredSecretName(cluster) });
+    if (!planClientCertificate(caches, { cluster, foundation, now: this.#deps.now() }, secret).isRequested) {
+      return `the hub delivers the key of cluster ${cluster}; set spec.argoCDAgentAddon.clientCertificate: CSR in GitOpsCluster ${owner} to let its clusters request certificates`;
     }
     return foundation;
   }

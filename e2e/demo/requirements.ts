@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { platform } from 'node:os';
 import { promisify } from 'node:util';
 import { gitNeeded, hasGit } from '../git/index.ts';
+import { fleetPorts, portsInTheWay, takenPorts } from './ports.ts';
 
 const run = promisify(execFile);
 
@@ -20,6 +21,10 @@ export async function checkRequirements(signal: AbortSignal): Promise<void> {
   }
   if (!(await hasGit())) {
     throw new RequirementError(gitNeeded);
+  }
+  const taken = await takenPorts(fleetPorts);
+  if (taken.length > 0) {
+    throw new RequirementError(portsInTheWay(taken));
   }
   const asRoot = process.getuid?.() === 0;
   await works(

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { configMaps, deployments, type KubeClient } from '../../lib/kube/index.ts';
 import {
   type FleetApplication,
+  FleetError,
   type FleetGitOpsCluster,
   fleetApplicationSets,
   fleetApplications,
@@ -104,7 +105,7 @@ export async function runDemo({ provider: name, until, detached, colour }: DemoO
 class Interrupted extends Error {}
 
 async function tellFailure(error: unknown, fleet: SharedFleet | undefined): Promise<void> {
-  const isPlain = [ToolError, RequirementError, KindRequirementError].some((kind) => error instanceof kind);
+  const isPlain = [ToolError, RequirementError, KindRequirementError, FleetError].some((kind) => error instanceof kind);
   const what = error instanceof Error ? (isPlain ? error.message : error.stack) : String(error);
   if (fleet) {
     process.stderr.write(`\n${await fleet.logs(20)}\n`);

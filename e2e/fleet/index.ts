@@ -1,14 +1,17 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
+import type { KubeClient } from '../../lib/kube/index.ts';
 import { type GitServer, startGitServer } from '../git/index.ts';
 import { addonChart, helm, installCrds, installHubArgoCd, ocmCrds } from '../hub/index.ts';
 import { type ImageTable, type Node, standardImages, startNode } from '../node/index.ts';
 import { type Membership, type Ocm, startOcm } from '../ocm/index.ts';
 import { type Cluster, startTestbed, type Testbed } from '../testbed/index.ts';
 import { toolPath } from '../tools/index.ts';
+import { crashLogs } from './crashes.ts';
 import { programLogs } from './logs.ts';
 
+export * from './crashes.ts';
 export * from './guestbook.ts';
 export * from './kinds.ts';
 export * from './logs.ts';
@@ -53,7 +56,7 @@ export interface SharedFleet {
   install(values?: object): Promise<string>;
   /** Starts another managed cluster and makes it a ManagedCluster with these labels. */
   join(name: string, labels: Record<string, string>): Promise<SharedMember>;
-  /** The ends of the logs of this project's programs, or where they are. */
+  /** The ends of the logs of this project's programs and of containers that crashed, or where they are. */
   logs(lines?: number): Promise<string>;
   /** Ends everything that belongs to the fleet. */
   stop(): Promise<void>;
@@ -82,13 +85,22 @@ export interface FleetOptions {
   step?: <T>(what: string, part: () => Promise<T>) => Promise<T>;
 }
 
-/** Starts a hub and managed clusters up to the point where an operator would type `helm install`. */
+/** A fleet that could not be started. The message has the logs of the containers that ended with an error. */
+export class FleetError extends Error {
+  override readonly name = 'FleetError';
+}
+
+/**
+ * Starts a hub and managed clusters up to the point where an operator would type `helm install`.
+ * @throws FleetError when a step fails while nodes are up
+ */
 export async function startFleet(options: FleetOptions = {}): Promise<RunningFleet> {
   const { clusters: count = 2, labels = {}, audit = false, images = {}, step = (_, part) => part() } = options;
   const ended = new AbortController();
   const signal = options.signal ? AbortSignal.any([options.signal, ended.signal]) : ended.signal;
   const members = new Map<string, FleetMember>();
   const stops: (() => Promise<unknown>)[] = [];
+  const places: { name: string; client: KubeClient; node: Node }[] = [];
   const stop = async () => {
     ended.abort();
     for (const end of stops.reverse()) {
@@ -104,6 +116,9 @@ export async function startFleet(options: FleetOptions = {}): Promise<RunningFle
       Promise.all([testbed.hub, ...testbed.managed].map((cluster) => startNodeOf(cluster, testbed, images, signal))),
     );
     stops.push(() => Promise.all(nodes.map((node) => node.stop())));
+    for (const [i, { name, client }] of [testbed.hub, ...testbed.managed].entries()) {
+      places.push({ name, client, node: nodes[i] as Node });
+    }
     const [hubNode] = nodes;
     if (!hubNode) {
       throw new Error('the testbed has no hub');
@@ -125,7 +140,8 @@ export async function startFleet(options: FleetOptions = {}): Promise<RunningFle
     );
     const hubHelm = (...args: string[]) => helm(args, { kubeconfig: testbed.hub.kubeconfig, signal });
     const fleet: RunningFleet = {
-      logs: (lines) => programLogs({ hubNode, members }, lines),
+      logs: async (lines) =>
+        [await programLogs({ hubNode, members }, lines), await crashLogs(places, lines)].join('\n'),
       machine: '127.0.0.1',
       hub: testbed.hub,
       hubNode,
@@ -151,14 +167,16 @@ export async function startFleet(options: FleetOptions = {}): Promise<RunningFle
         const cluster = await testbed.addCluster(name);
         const node = await startNodeOf(cluster, testbed, images, signal);
         stops.push(() => node.stop());
+        places.push({ name, client: cluster.client, node });
         return await enlist(cluster, node, clusterLabels);
       },
       stop,
     };
     return Object.assign(fleet, { local: fleet });
   } catch (error) {
+    const crashed = signal.aborted ? '' : await crashLogs(places);
     await stop();
-    throw error;
+    throw crashed === '' ? error : new FleetError(`${(error as Error).message}\n${crashed}`, { cause: error });
   }
 }
 

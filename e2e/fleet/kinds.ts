@@ -26,6 +26,8 @@ export interface FleetAppProject extends KubeObject {
     destinations?: { name?: string; server?: string; namespace: string }[];
     clusterResourceWhitelist?: { group: string; kind: string }[];
     sourceNamespaces?: string[];
+    syncWindows?: { kind: string; schedule: string; duration: string; clusters?: string[] }[];
+    destinationServiceAccounts?: { server: string; namespace?: string; defaultServiceAccount: string }[];
   };
 }
 

@@ -97,14 +97,21 @@ function spoilPayload(event: CloudEvent, words: readonly string[], random: Rando
   } catch {
     payload = {};
   }
-  const places = placesIn(payload);
-  const place = places.length === 0 ? undefined : random.pick(places);
-  if (place === undefined) {
-    payload = oddValue(words, random);
-  } else {
-    spoilPlace(place, places, words, random);
-  }
+  payload = spoilt(payload, words, random);
   event.binaryData = Buffer.from(unrolled(payload));
+}
+
+/**
+ * Spoils a JSON value in one place: it goes, takes another place's value or an odd one, or gets a member more. The value is
+ * changed, and may contain itself afterwards.
+ */
+export function spoilt(value: unknown, words: readonly string[], random: Random): unknown {
+  const places = placesIn(value);
+  if (places.length === 0) {
+    return oddValue(words, random);
+  }
+  spoilPlace(random.pick(places), places, words, random);
+  return value;
 }
 
 function spoilPlace({ parent, key }: Place, places: readonly Place[], words: readonly string[], random: Random): void {

@@ -32,7 +32,7 @@ export const controllerRooms: Rooms = {
   '': ['cluster', 'daemon', 'fleet', 'hub', 'ownership', 'render', 'rollout', 'spec', 'trust'],
   // The basic pull model.
   basic: ['daemon', 'hub'],
-  commands: ['', 'cluster', 'daemon', 'endpoint', 'hub', 'render', 'spec'],
+  commands: ['', 'cluster', 'daemon', 'endpoint', 'hub', 'render', 'spec', 'trust'],
 };
 
 const isTest = (file: string) => file.endsWith('.test.ts') || file.includes('/testing/');

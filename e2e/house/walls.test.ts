@@ -23,14 +23,14 @@ it('has no import cycle', () => {
 
 it('notices what it is there to notice', () => {
   const bad = new Map([
-    ['principal/a.ts', ['agent/b.ts', 'lib/kube/informer.ts']],
+    ['principal/a.ts', ['agent/b.ts', 'lib/kube/cache/informer.ts']],
     ['lib/sync/a.ts', ['lib/kube/index.ts']],
     ['lib/ops/a.ts', ['agent/b.ts']],
     ['e2e/a.ts', ['controller/b.ts']],
   ]);
   expect(brokenWalls(bad)).toEqual([
     'principal/a.ts imports agent/b.ts: a program imports only lib and proto',
-    'principal/a.ts imports lib/kube/informer.ts: import lib/kube/index.ts, its public face',
+    'principal/a.ts imports lib/kube/cache/informer.ts: import lib/kube/index.ts, its public face',
     'lib/sync/a.ts imports lib/kube/index.ts: the engine and the rules know neither Kubernetes nor gRPC',
     'lib/ops/a.ts imports agent/b.ts: lib imports only lib and proto',
     'e2e/a.ts imports controller/b.ts: programs are run, not imported',

@@ -27,6 +27,9 @@ function named(objects: Rendered[], kind: string, name: string): Rendered {
   return found;
 }
 
+const controllerArgs = (objects: Rendered[]) =>
+  named(objects, 'Deployment', 'argocd-agent-addon-controller').spec?.template?.spec?.containers[0]?.args ?? [];
+
 const podsOf = (objects: Rendered[]) =>
   objects.flatMap((object) => (object.spec?.template?.spec ? [{ object, pod: object.spec.template.spec }] : []));
 
@@ -89,17 +92,40 @@ describe('the charts', () => {
     }
   });
 
-  it('give no rights with a wildcard, and those on Secrets only where they are meant', async () => {
-    const objects = await render({ 'controller.allNamespaces': false });
+  it('give no rights with a wildcard, and those on Secrets in the namespaces of GitOpsClusters only', async () => {
+    const values = { 'gitOpsCluster.namespace': 'fleets', 'controller.gitOpsNamespaces': ['team-a', 'fleets'] };
+    const objects = await render(values);
+    const holding: string[] = [];
     for (const object of objects.filter(({ kind }) => kind === 'ClusterRole' || kind === 'Role')) {
       for (const rule of object.rules ?? []) {
         const all = [...(rule.apiGroups ?? []), ...(rule.resources ?? []), ...rule.verbs];
         expect(all, `${object.kind} ${object.metadata.name}`).not.toContain('*');
-        if (object.kind === 'ClusterRole' && rule.resources?.includes('secrets')) {
-          expect(rule.verbs, object.metadata.name).toEqual(['get', 'list', 'watch']);
+        if (rule.resources?.includes('secrets')) {
+          holding.push(`${object.kind} ${object.metadata.name} in ${object.metadata.namespace}`);
         }
       }
     }
+    expect(holding.filter((role) => role.includes('addon-controller')).sort()).toEqual([
+      'Role argocd-agent-addon-controller in argocd',
+      'Role argocd-agent-addon-controller in fleets',
+      'Role argocd-agent-addon-controller in team-a',
+    ]);
+    expect(holding.filter((role) => role.startsWith('ClusterRole'))).toEqual([]);
+    expect(controllerArgs(objects)).toContain('--watch-namespaces=argocd,fleets,team-a');
+  });
+
+  it('give the controller the same rights everywhere if GitOpsClusters may be in any namespace', async () => {
+    const [one, all] = [await render(), await render({ 'controller.allNamespaces': true })];
+    const name = 'argocd-agent-addon-controller';
+    const rules = (objects: Rendered[]) =>
+      objects
+        .filter(({ kind, metadata }) => (kind === 'ClusterRole' || kind === 'Role') && metadata.name === name)
+        .flatMap((role) => role.rules ?? [])
+        .map((rule) => JSON.stringify(rule))
+        .sort();
+    expect(rules(all)).toEqual(rules(one));
+    expect(all.filter(({ kind, metadata }) => kind === 'Role' && metadata.name === name)).toEqual([]);
+    expect(controllerArgs(all).filter((arg) => arg.includes('watch-namespaces'))).toEqual([]);
   });
 
   it("bind the principal's environment to the keys of argocd-agent's ConfigMap", async () => {
@@ -159,6 +185,18 @@ describe('the charts', () => {
     expect(await rolesOf('Full')).toEqual(['edge-agent-helm-live-access', 'edge-agent-helm-live-access']);
   });
 
+  it("give the plain agent's chart the right to impersonate service accounts only when it is asked for", async () => {
+    const impersonates = async (...values: string[]) =>
+      parseAllDocuments(await helm(['template', 'edge', agentChart, ...values]))
+        .map((document) => document.toJS() as { rules?: { resources: string[]; verbs: string[] }[] } | null)
+        .flatMap((object) => object?.rules ?? [])
+        .filter(({ verbs }) => verbs.includes('impersonate') || verbs.includes('*'))
+        .flatMap(({ resources }) => resources);
+    expect(await impersonates('--set', 'rbac.liveAccess=Full')).toEqual([]);
+    expect(await impersonates('--set', 'rbac.impersonation=true')).toEqual(['serviceaccounts']);
+    expect(await impersonates('--set', 'rbac.impersonation=true,rbac.create=false')).toEqual([]);
+  });
+
   it('accept the values of the original chart', async () => {
     const objects = await render({
       image: 'registry.example/fleet',
@@ -215,30 +253,53 @@ describe('the charts', () => {
         named(objects, 'Deployment', 'argocd-agent-addon-controller').spec?.template?.spec?.containers ?? [];
       return Object.fromEntries((container?.env ?? []).map(({ name, value }) => [name, value]));
     };
+    const labels = { labels: ['env'], claims: ['id.k8s.io'] };
     const objects = await render({
+      'controller.clusterLabels': labels,
+      'gitOpsCluster.argoCDAgentAddon.clusterLabels': { labels: [] },
       'managedArgoCD.operatorImage': 'registry.example/operator:v1',
       'controller.rolloutStrategy': everywhere,
       'gitOpsCluster.argoCDAgentAddon.rolloutStrategy': here,
     });
-    const { OPERATOR_IMAGE: image, ROLLOUT_STRATEGY: text } = controllerOf(objects);
+    const { OPERATOR_IMAGE: image, ROLLOUT_STRATEGY: text, CLUSTER_LABELS: list } = controllerOf(objects);
+    expect(JSON.parse(String(list))).toEqual(labels);
     expect(image).toBe('registry.example/operator:v1');
     expect(JSON.parse(String(text))).toEqual(everywhere);
     expect(named(objects, 'GitOpsCluster', 'gitops-cluster').spec).toMatchObject({
-      argoCDAgentAddon: { rolloutStrategy: here },
+      argoCDAgentAddon: { rolloutStrategy: here, clusterLabels: { labels: [] } },
     });
     const unset = controllerOf(await render());
-    expect(Object.keys(unset).filter((name) => /OPERATOR_IMAGE|ROLLOUT_STRATEGY/.test(name))).toEqual([]);
+    expect(Object.keys(unset).filter((name) => /OPERATOR_IMAGE|ROLLOUT_STRATEGY|CLUSTER_LABELS/.test(name))).toEqual(
+      [],
+    );
   });
 
   it.each([
     ['replicas', 'two', "at '/replicas': got string, want integer"],
     ['gitOpsCluster.mode', 'manged', "at '/gitOpsCluster/mode': value must be one of 'managed', 'autonomous'"],
     ['gitOpsCluster.principalServerPort', 99999, "at '/gitOpsCluster/principalServerPort': maximum: got 99,999"],
+    ['gitOpsCluster.principalServerPort', '99999', "at '/gitOpsCluster/principalServerPort': '99999' does not match"],
+    ['gitOpsCluster.principalServerPort', true, "at '/gitOpsCluster/principalServerPort': got boolean, want"],
+    [
+      'gitOpsCluster.argoCDAgentAddon.agentNamespace',
+      'kube-system',
+      'gitOpsCluster.argoCDAgentAddon.agentNamespace is kube-system: it must not be a namespace of Kubernetes',
+    ],
     ['gitOpsCluster.principalServerPort', 'https', "at '/gitOpsCluster/principalServerPort': 'https' does not match"],
     ['gitOpsCluster.argoCDAgentAddon.agentNamespace', 'A_b', "at '/gitOpsCluster/argoCDAgentAddon/agentNamespace'"],
     ['principal.destinationBasedMapping', 'yes', "at '/principal/destinationBasedMapping': got string, want boolean"],
     ['principal.auth', 'kerberos:x', "at '/principal/auth': 'kerberos:x' does not match pattern"],
     ['controller.rolloutStrategy', { type: 'Canary' }, "at '/controller/rolloutStrategy/type': value must be one of"],
+    [
+      'controller.clusterLabels',
+      { labels: ['*env'] },
+      "at '/controller/clusterLabels/labels/0': '*env' does not match",
+    ],
+    [
+      'controller.clusterLabels',
+      { claims: ['argocd.argoproj.io/*'] },
+      "at '/controller/clusterLabels/claims/0': 'not' failed",
+    ],
     ['imagePullSecrets', 'pull', "at '/imagePullSecrets': got string, want array"],
     ['hubArgoCD.install', 'maybe', "at '/install': value must be one of 'auto'"],
     ['hubArgoCD.server.replicas', 0, "at '/server/replicas': minimum: got 0, want 1"],

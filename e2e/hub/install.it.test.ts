@@ -121,6 +121,16 @@ describe('helm install', () => {
     const secret = { resource: 'secrets', verb: 'create' };
     expect(await may(controller, { ...work, verb: 'create' })).toBe(true);
     expect(await may(controller, { ...secret, namespace: 'argocd' })).toBe(true);
+    // Outside the namespaces that it serves, the controller has no right on what may hold secrets, nor on workloads.
+    const held = ['secrets', 'configmaps', 'services'].map((resource) => ({ resource }));
+    const running = ['deployments', 'statefulsets'].map((resource) => ({ group: 'apps', resource }));
+    for (const what of [...held, ...running, { group: 'coordination.k8s.io', resource: 'leases' }]) {
+      for (const verb of ['get', 'list', 'watch', 'create', 'patch', 'delete']) {
+        for (const namespace of ['kube-system', 'default', '']) {
+          expect(await may(controller, { ...what, verb, namespace }), JSON.stringify({ ...what, verb })).toBe(false);
+        }
+      }
+    }
     expect(await may(controller, { resource: 'pods', verb: 'create', namespace: 'argocd' })).toBe(false);
     expect(await may(controller, { ...applications, verb: 'create' })).toBe(false);
     expect(await may(principal, { ...applications, verb: 'patch' })).toBe(true);
@@ -138,6 +148,12 @@ describe('helm install', () => {
     ['a port that is a word', { principalServerPort: 'https' }, /must be a port number between 1 and 65535/],
     ['an address with a scheme', { principalServerAddress: 'https://a' }, /without a scheme, .*a path,? .*spaces/],
     ['a bad namespace', { agentNamespace: 'Argo_CD' }, /must be a valid namespace name/],
+    [
+      'a namespace of Kubernetes',
+      { agentNamespace: 'kube-system' },
+      /agentNamespace: .*must not be a namespace of Kube/,
+    ],
+    ['a namespace of OpenShift', { operatorNamespace: 'openshift-etcd' }, /operatorNamespace: .*must not be a namesp/],
     ['no manifests', { argoCDCRManifestWork: { manifests: [] } }, /manifests.*at least 1 items/],
   ])('has the API server refuse a GitOpsCluster with %s', async (_, argoCDAgentAddon, message) => {
     const placementRef = { kind: 'Placement', name: 'placement' };
@@ -165,6 +181,46 @@ describe('helm upgrade', () => {
     expect((await hub.client.get(secrets, key))?.data).toEqual(before?.data);
     const changed = await hub.client.get(gitOpsClusters, { namespace: 'argocd', name: 'gitops-cluster' });
     expect(changed?.spec?.argoCDAgentAddon).toMatchObject({ principalServerAddress: 'principal.example.com' });
+  });
+});
+
+describe('a GitOpsCluster in a namespace that is not served', () => {
+  const key = { namespace: 'team-a', name: 'fleet' };
+  const finalizer = 'apps.open-cluster-management.io/gitopscluster-cleanup';
+
+  it('is named after the upgrade, if the controller has never served it', async () => {
+    await hub.client.create(namespaces, { metadata: { name: key.namespace } });
+    const placementRef = { kind: 'Placement', name: 'placement' };
+    await hub.client.create(gitOpsClusters, { metadata: key, spec: { placementRef, argoCDAgentAddon: {} } });
+    const notes = await onHub('upgrade', '--no-hooks');
+    expect(notes).toMatch(
+      /does nothing for these GitOpsClusters[\s\S]*team-a\/fleet[\s\S]*controller.gitOpsNamespaces/,
+    );
+  });
+
+  it('stops an upgrade that would leave it without the controller, which says what to set', async () => {
+    await hub.client.mergePatch(gitOpsClusters, key, { metadata: { finalizers: [finalizer] } });
+    await expect(onHub('upgrade', '--no-hooks')).rejects.toThrow(
+      "no longer serve these GitOpsClusters: team-a/fleet. It has rights in the namespaces of controller.gitOpsNamespaces only, because controller.allNamespaces is false, the default. Add these namespaces (--set 'controller.gitOpsNamespaces={team-a}'), or set controller.allNamespaces to true",
+    );
+  });
+
+  it.each([['controller.gitOpsNamespaces={team-a}'], ['controller.allNamespaces=true']])(
+    'is served with %s',
+    async (value) => {
+      const controller = `${releaseNamespace}:argocd-agent-addon-controller`;
+      const mayRead = (namespace: string) => may(controller, { resource: 'secrets', verb: 'list', namespace });
+      expect(await onHub('upgrade', '--no-hooks', '--set', value)).not.toContain('team-a');
+      expect(await mayRead('team-a')).toBe(true);
+      expect(await mayRead('kube-system')).toBe(value.includes('allNamespaces'));
+      await expect(onHub('upgrade', '--no-hooks', '--reset-values')).rejects.toThrow('team-a/fleet');
+    },
+  );
+
+  it('does not matter any more when it is gone', async () => {
+    await hub.client.mergePatch(gitOpsClusters, key, { metadata: { finalizers: null } });
+    await hub.client.delete(gitOpsClusters, key);
+    expect(await onHub('upgrade', '--no-hooks', '--reset-values')).not.toContain('team-a');
   });
 });
 

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { configMaps, deployments, type KubeObject, resourceType } from '../../lib/kube/index.ts';
+import { configMaps, deployments, type KubeObject, namespaces, resourceType } from '../../lib/kube/index.ts';
 import { waitForObjects } from '../fleet/wait.ts';
 import { type Ocm, ocmManagedClusters, ocmManifestWorks, startOcm } from '../ocm/index.ts';
 import { freePort } from '../pair/index.ts';
@@ -9,7 +9,12 @@ import { type Cluster, startCluster } from '../testbed/index.ts';
 import { addonChart, helm, installCrds, ocmCrds } from './index.ts';
 
 const releaseNamespace = 'open-cluster-management-agent-addon';
-const gitOpsClusters = resourceType<KubeObject>({
+interface GitOpsCluster extends KubeObject {
+  spec?: object;
+  status?: { conditions?: { type: string; reason: string }[] };
+}
+
+const gitOpsClusters = resourceType<GitOpsCluster>({
   group: 'apps.open-cluster-management.io',
   version: 'v1alpha1',
   kind: 'GitOpsCluster',
@@ -88,7 +93,6 @@ beforeAll(async () => {
   const values = {
     gitOpsCluster: { principalServerAddress: '127.0.0.1', principalServerPort: String(port) },
     controller: {
-      allNamespaces: false,
       additionalArgs: [`--health-probe-bind-address=127.0.0.1:${controllerHealth}`, '--metrics-bind-address=0'],
     },
     principal: {
@@ -130,6 +134,19 @@ describe("the chart's rights", { timeout: 600_000 }, () => {
       ocmManifestWorks,
       (works) => works.filter(({ metadata }) => metadata.namespace === 'cluster1').length >= 2,
     );
+    // Its Secrets are not the controller's business, nor is a GitOpsCluster there.
+    await hub.client.create(namespaces, { metadata: { name: 'team-a' } });
+    await hub.client.create(gitOpsClusters, {
+      metadata: { namespace: 'team-a', name: 'fleet' },
+      spec: { placementRef: { kind: 'Placement', name: 'placement' }, argoCDAgentAddon: {} },
+    });
+    await satisfied(gitOpsClusters, (all) =>
+      all.some(
+        ({ metadata, status }) =>
+          metadata.namespace === 'team-a' &&
+          status?.conditions?.some(({ type, reason }) => type === 'Ready' && reason === 'NamespaceNotServed'),
+      ),
+    );
     // There is no Redis here, which it bears and says.
     const complaints = principal.output.split('\n').filter((line) => /"level":"(warning|error)"/.test(line));
     expect(complaints.filter((line) => !line.includes('Redis cannot be used'))).toEqual([]);
@@ -147,7 +164,7 @@ describe("the chart's rights", { timeout: 600_000 }, () => {
     const status = { resourceStatus: { manifests: [{ resourceMeta, conditions: [], statusFeedback: { values } }] } };
     await hub.client.mergePatch(ocmManifestWorks, cleanUp, { status }, { subresource: 'status' });
     expect(await uninstall.ended(), uninstall.output + controller.output).toBe(0);
-    await satisfied(gitOpsClusters, (left) => left.length === 0);
+    await satisfied(gitOpsClusters, (left) => left.every(({ metadata }) => metadata.namespace === 'team-a'));
     await satisfied(ocmManifestWorks, (left) => left.length === 0);
     const accounts = [`${releaseNamespace}:argocd-agent-addon-controller`, 'argocd:argocd-agent-principal'];
     for (const account of accounts) {

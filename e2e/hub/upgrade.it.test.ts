@@ -136,7 +136,9 @@ describe('helm test', { timeout: slow }, () => {
     await waitForObject(hub.client, deployments, controller, (d) => !d?.status?.readyReplicas, {
       timeoutMs: 120_000,
     });
-    await expect(onHub('test', '--timeout', '4m')).rejects.toThrow(/argocd-agent-addon-test.*failed/i);
+    await expect(onHub('test', '--timeout', '4m')).rejects.toThrow(
+      /failed: the controller is ready[\s\S]*argocd-agent-addon-test.*failed/i,
+    );
     const { body } = await hub.client.request('/api/v1/namespaces/argocd/pods/argocd-agent-addon-test/log');
     expect(await body.text()).toMatch(/failed: the controller is ready/);
   });

@@ -91,7 +91,10 @@ interface Failure {
   message: string;
 }
 
-const lastLine = ({ stderr, message }: Failure) => (stderr || message).trim().split('\n').at(-1) ?? '';
+// Hoisted: the obstacle is looked for before this line is reached.
+function lastLine({ stderr, message }: Failure): string {
+  return (stderr || message).trim().split('\n').at(-1) ?? '';
+}
 
 /** What a build says that fails for want of packages or of room: nothing that a change of this project has to do with. */
 const noFaultOfOurs =
@@ -169,6 +172,9 @@ describe.skipIf(obstacle !== undefined)(`the image${obstacle ? ` (skipped: ${obs
     ['argocd-agent', 'agent --help'],
     ['gitops-controller', 'version'],
     ['gitops-controller', 'controller --help'],
+    // The originals' manifests name the programs so.
+    ['/bin/argocd-agent', 'agent --help'],
+    ['/manager', '--mode=controller --help'],
   ])('%s %s starts in it, on a read-only root file system, as nobody in particular', async (program, words) => {
     const flags = ['--read-only', '--read-only-tmpfs=false', '--cap-drop', 'ALL', '--network', 'none', ...limitFlags];
     const measure = `const { spawnSync } = require('node:child_process'); const begin = performance.now();

@@ -200,7 +200,16 @@ describe('our principal and an autonomous Go agent', () => {
     const { metadata } = agent.create('appproject', asMade(creation('create'), 'sample'));
     await until(async () => expect((await project('sample'))?.metadata.annotations?.[sourceUid]).toBe(metadata.uid));
     expect(await project('sample')).toMatchObject({
-      spec: { sourceNamespaces: [agentName], destinations: [{ name: agentName, server: '*', namespace: '*' }] },
+      spec: {
+        sourceNamespaces: [agentName],
+        destinations: [
+          {
+            name: agentName,
+            server: `https://argocd-agent-resource-proxy:9090\\?agentName=${agentName}`,
+            namespace: '*',
+          },
+        ],
+      },
     });
     agent.change('appproject', 'sample', ({ spec }) =>
       Object.assign(spec ?? {}, { description: 'sample description' }),

@@ -10,7 +10,7 @@ import {
   pairApplications,
   pairAppProjects,
 } from '../pair/index.ts';
-import { type Cluster, startCluster } from '../testbed/index.ts';
+import { borrowCluster, type SharedCluster } from '../testbed/index.ts';
 import { allAcknowledged, asMade, eventsAbout, type Until, untilWith } from './checks.ts';
 import { seededRandom } from './dice.ts';
 import { fastPace } from './event-writer.ts';
@@ -36,13 +36,13 @@ const theirs = (which: Omit<Which, 'dir' | 'agent'>, recording?: string) =>
 describe('our autonomous agent and a Go principal', () => {
   const random = seededRandom();
   let go: GoPeer;
-  let cluster: Cluster;
+  let cluster: SharedCluster;
   let principal: GoMirrorPrincipal;
   let agent: Program;
   let until: Until;
 
   beforeAll(async () => {
-    const [peer, made, material] = await Promise.all([GoPeer.start(), startCluster(), makeMaterial()]);
+    const [peer, made, material] = await Promise.all([GoPeer.start(), borrowCluster(), makeMaterial()]);
     [go, cluster] = [peer, made];
     await cluster.client.create(namespaces, { metadata: { name: namespace } });
     await installCrds(cluster.client, await argoCdCrds());
@@ -148,14 +148,19 @@ describe('our autonomous agent and a Go principal', () => {
       asMade(theirs(which, 'appproject'), 'sample', namespace) as never as ArgoObject,
     );
     await until(() => expect(principal.hub.appproject.has(`${agentName}-sample`)).toBe(true));
-    expectLike(about('sample', fromProject)[0], which, project, 'appproject');
+    // Ours names the identity of a project, and has the principal create it by an update.
+    const named = (object: ArgoObject): ArgoObject => {
+      const { uid = '', annotations, ...metadata } = object.metadata;
+      return { ...object, metadata: { ...metadata, uid, annotations: { ...annotations, [sourceUid]: uid } } };
+    };
+    expectLike(about('sample', fromProject)[0], { ...which, type: 'spec-update' }, named(project), 'appproject');
     const described = await cluster.client.mergePatch(
       pairAppProjects,
       { name: 'sample', namespace },
       { spec: { description: 'x' } },
     );
     await until(() => expect(principal.hub.appproject.get(`${agentName}-sample`)?.spec?.description).toBe('x'));
-    expectLike(about('sample', fromProject).at(-1), { ...which, type: 'spec-update' }, described, 'appproject');
+    expectLike(about('sample', fromProject).at(-1), { ...which, type: 'spec-update' }, named(described), 'appproject');
     await cluster.client.delete(pairAppProjects, { name: 'sample', namespace });
     await until(() => expect(principal.hub.appproject.has(`${agentName}-sample`)).toBe(false));
     await acknowledged();
@@ -173,6 +178,8 @@ describe('our autonomous agent and a Go principal', () => {
     expect((await onCluster(name))?.spec).toEqual(local.spec);
     await patch(name, { metadata: { annotations: { [wish]: null } } });
     await until(() => expect(mirror(name)?.metadata.annotations?.[wish]).toBeUndefined());
+    await acknowledged();
+    const from = now();
     const operation = { sync: { syncStrategy: { hook: {} } }, initiatedBy: { username: 'e2e' } };
     principal.request(name, 'set-operation', (object) => Object.assign(object, { operation }));
     await until(async () => expect((await onCluster(name))?.operation).toEqual(operation));
@@ -180,6 +187,9 @@ describe('our autonomous agent and a Go principal', () => {
       status: { operationState: { phase: 'Running', operation, startedAt: '2026-11-21T09:00:00Z' } },
     });
     await until(() => expect(mirror(name)?.status?.operationState).toMatchObject({ phase: 'Running' }));
+    expect(mirror(name)?.operation, 'users can terminate it').toEqual(operation);
+    principal.echo(name);
+    await acknowledged();
     principal.request(name, 'terminate-operation', ({ status }) =>
       Object.assign(status?.operationState ?? {}, { phase: 'Terminating' }),
     );
@@ -190,6 +200,16 @@ describe('our autonomous agent and a Go principal', () => {
     await until(() => expect(mirror(name)?.operation).toBeUndefined());
     await until(() => expect(mirror(name)?.status?.operationState).toMatchObject({ phase: 'Failed' }));
     await acknowledged();
+    const reported = about(name, from).map((event) => {
+      const { operation, status } = goPayload<GoObject>(event) ?? {};
+      return [typeOf(event), operation !== undefined, (status?.operationState as { phase?: string })?.phase];
+    });
+    expect(reported, 'each state once').toEqual([
+      ['spec-update', true, undefined],
+      ['spec-update', true, 'Running'],
+      ['spec-update', true, 'Terminating'],
+      ['spec-update', false, 'Failed'],
+    ]);
   });
 
   test('what only an agent that is managed takes does no harm', async () => {
@@ -225,8 +245,13 @@ describe('our autonomous agent and a Go principal', () => {
     for (const name of ['kept', 'lost', 'other']) {
       await made(name);
     }
+    const team = { metadata: { name: 'team', namespace }, spec: { description: 'right' } };
+    await cluster.client.create(pairAppProjects, team as never as ArgoObject);
+    const teamMirror = () => principal.hub.appproject.get(`${agentName}-team`);
+    await until(() => expect(teamMirror()?.spec?.description).toBe('right'));
     await acknowledged();
     await principal.restart(() => {
+      Object.assign(teamMirror()?.spec ?? {}, { description: 'wrong' });
       principal.hub.application.delete('lost');
       Object.assign(principal.mirror('other').spec ?? {}, { info: [{ name: 'wrong', value: 'wrong' }] });
       principal.hub.application.set('phantom', {
@@ -238,6 +263,8 @@ describe('our autonomous agent and a Go principal', () => {
     await until(() => expect(mirror('other')?.spec?.info).toBeUndefined());
     await until(() => expect(mirror('phantom')).toBeUndefined());
     await until(() => expect(mirror('lost')).toBeDefined());
+    await until(() => expect(teamMirror()?.spec?.description).toBe('right'));
+    expect(principal.stream.refused).toEqual([]);
     await acknowledged();
     const answers = about('other').filter((event) => typeOf(event) === 'spec-update');
     expectLike(answers[0], { target: 'application', type: 'spec-update' }, (await onCluster('other')) as ArgoObject);

@@ -14,8 +14,14 @@ type Owned = keyof typeof kinds;
 
 /**
  * The original's principal with one autonomous agent, played from recordings: it mirrors what the agent tells by the
- * original's rules, with the original's gaps (an update of what it does not mirror is forgotten, a project that is there
- * already is not made again), and sends what users ask for on the mirrors.
+ * original's rules, with the original's gaps, and sends what users ask for on the mirrors. Its gaps:
+ * - An update of an Application that it does not mirror is forgotten (principal/event.go:processApplicationEvent).
+ * - A project that is there already is not made again (principal/event.go:processAppProjectEvent).
+ * - The creation of an Application drops the operation, also that of the mirror that is there already
+ *   (internal/manager/application/application.go:Create).
+ * - After a restart it does not know whose the projects are, so it asks only about those that the agent lists, under names
+ *   without prefix, which it does not find (principal/callbacks.go:newAppProjectCallback,
+ *   internal/resync/resync.go:ProcessIncomingSyncedResource).
  */
 export class GoMirrorPrincipal {
   readonly agent: string;
@@ -28,6 +34,8 @@ export class GoMirrorPrincipal {
   readonly #options: { readonly pace: Pace; readonly random: () => number };
   #call: GoCall | undefined;
   #resynced = false;
+  /** The projects whose agent it knows. */
+  readonly #tracked = new Set<string>();
   #version = 2_000;
 
   constructor(options: { go: GoPeer; tls: GoTls; pace: Pace; random: () => number; agent: string }) {
@@ -48,12 +56,13 @@ export class GoMirrorPrincipal {
     this.#call = undefined;
     await this.listener.stop();
     this.#resynced = false;
+    this.#tracked.clear();
     this.stream = this.#newStream();
     change();
     await this.listener.start();
   }
 
-  /** A user asks for something on a mirror. */
+  /** A user asks for something on a mirror. An operation is sent after the rest of the mirror, under the same ids. */
   request(
     name: string,
     type: 'spec-update' | 'set-operation' | 'terminate-operation',
@@ -62,6 +71,18 @@ export class GoMirrorPrincipal {
     const mirror = this.mirror(name);
     edit(mirror);
     this.#touch(mirror);
+    if (type === 'set-operation') {
+      this.#send('spec-update', mirror);
+    }
+    this.#send(type, mirror);
+  }
+
+  /** The informer reports a mirror before the principal has noted that the change was its own. */
+  echo(name: string): void {
+    this.#send('spec-update', this.mirror(name));
+  }
+
+  #send(type: 'spec-update' | 'set-operation' | 'terminate-operation', mirror: GoObject): void {
     const template = recordedEvent(type === 'terminate-operation' ? 'terminate' : 'app-autonomous', {
       ...toAgent,
       target: 'application',
@@ -140,6 +161,7 @@ export class GoMirrorPrincipal {
         if (existing !== undefined && target === 'appproject') {
           return 'already exists';
         }
+        delete incoming.operation;
         this.#mirror(target, name, incoming, existing);
         return undefined;
       case 'spec-update':
@@ -150,6 +172,7 @@ export class GoMirrorPrincipal {
         return undefined;
       case 'delete':
         this.hub[target].delete(name);
+        this.#tracked.delete(name);
         return undefined;
       default:
         return `an autonomous agent may not send ${type}`;
@@ -158,7 +181,8 @@ export class GoMirrorPrincipal {
 
   #mirror(target: Owned, name: string, incoming: GoObject, existing: GoObject | undefined): void {
     const { metadata, spec = {}, ...rest } = structuredClone(incoming);
-    const from = existing?.metadata.annotations?.[sourceUid] ?? metadata.uid ?? '';
+    const named = target === 'appproject' ? metadata.annotations?.[sourceUid] : undefined;
+    const from = named ?? existing?.metadata.annotations?.[sourceUid] ?? metadata.uid ?? '';
     const annotations = { ...metadata.annotations, [sourceUid]: from };
     const ofTarget =
       target === 'application'
@@ -175,6 +199,9 @@ export class GoMirrorPrincipal {
     mirror.metadata.namespace = target === 'application' ? this.agent : this.namespace;
     this.#touch(mirror);
     this.hub[target].set(name, mirror);
+    if (target === 'appproject') {
+      this.#tracked.add(name);
+    }
   }
 
   #takeResync(type: string, event: GoEvent): string | undefined {
@@ -196,28 +223,33 @@ export class GoMirrorPrincipal {
   }
 
   #askForAll(): void {
-    for (const target of Object.keys(kinds) as Owned[]) {
-      for (const [name, mirror] of this.hub[target]) {
-        this.#ask(target, mirror, name);
-      }
+    for (const { target, name, mirror } of this.#known()) {
+      this.#ask(target, mirror, name);
     }
   }
 
   #ask(target: Owned, mirror: GoObject | undefined, name: string): void {
     const template = recordedEvent('resync', { ...toAgent, target: 'resourceResync', type: 'request-update' });
-    const namespace = target === 'application' ? this.agent : this.namespace;
+    const namespace = target === 'application' || mirror === undefined ? this.agent : this.namespace;
     const uid = mirror?.metadata.annotations?.[sourceUid] ?? '';
     const checksum = mirror === undefined ? null : goChecksum(mirror.spec);
     this.stream.writer.add(withPayload(template, { name, namespace, uid, kind: kinds[target], checksum }));
   }
 
   #keys() {
+    return this.#known().map(({ target, name, mirror }) => ({
+      kind: kinds[target],
+      name,
+      uid: mirror.metadata.annotations?.[sourceUid] ?? '',
+    }));
+  }
+
+  /** The mirrors that it counts as this agent's. */
+  #known() {
     return (Object.keys(kinds) as Owned[]).flatMap((target) =>
-      [...this.hub[target]].map(([name, { metadata }]) => ({
-        kind: kinds[target],
-        name,
-        uid: metadata.annotations?.[sourceUid] ?? '',
-      })),
+      [...this.hub[target]]
+        .filter(([name]) => target === 'application' || this.#tracked.has(name))
+        .map(([name, mirror]) => ({ target, name, mirror })),
     );
   }
 

@@ -10,7 +10,7 @@ import {
   pairApplications,
   pairAppProjects,
 } from '../pair/index.ts';
-import { type Cluster, startCluster } from '../testbed/index.ts';
+import { borrowCluster, type SharedCluster } from '../testbed/index.ts';
 import { allAcknowledged, asMade, type Until, untilWith } from './checks.ts';
 import { seededRandom } from './dice.ts';
 import { fastPace } from './event-writer.ts';
@@ -31,14 +31,14 @@ const sourceUid = 'argocd.argoproj.io/source-uid';
 describe('our managed agent and a Go principal', () => {
   const random = seededRandom();
   let go: GoPeer;
-  let cluster: Cluster;
+  let cluster: SharedCluster;
   let material: PeerCertificates;
   let principal: GoPrincipal;
   let agent: Program;
   let until: Until;
 
   beforeAll(async () => {
-    [go, cluster, material] = await Promise.all([GoPeer.start(), startCluster(), makeMaterial()]);
+    [go, cluster, material] = await Promise.all([GoPeer.start(), borrowCluster(), makeMaterial()]);
     await cluster.client.create(namespaces, { metadata: { name: namespace } });
     await installCrds(cluster.client, await argoCdCrds());
     await giveAgentCredentials(cluster.client, material.authority, agentName);
@@ -344,7 +344,7 @@ const copies = [
 ] as const;
 const kindNames = { appproject: 'AppProject', repository: 'Repository', gpgkey: 'GPGKey' } as const;
 /** Extensions of ours to the payloads of resync messages, which Go ignores. */
-const free = { digest: undefined };
+const free = { digest: undefined, principalUid: undefined };
 
 function contentOf({ spec, data }: GoObject) {
   return spec === undefined ? data : withoutZeros(spec);

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { authenticateWith, GoExpression, mtlsMethod, TokenAuthority } from '../../lib/auth/index.ts';
 import { until } from '../../lib/base/testing.ts';
@@ -176,7 +177,10 @@ describe('our server and a Go agent', () => {
     const [first] = recordedEvents('compression', 'agent-managed').filter(
       ({ line }) => line.dir === 'agent->principal',
     );
-    const big = { ...first?.event, binaryData: Buffer.from(JSON.stringify({ text: 'abc'.repeat(400_000) })) };
+    const big = {
+      ...first?.event,
+      binaryData: Buffer.from(JSON.stringify({ text: randomBytes(600_000).toString('hex') })),
+    };
     call.send(writeEvent(big as never));
     await until(() => expect(received).toHaveLength(1));
     session.stream.send(received[0] as WireEvent);
@@ -187,7 +191,7 @@ describe('our server and a Go agent', () => {
   test('bears messages close to the limit, both ways', async () => {
     const { call, session, messages } = await subscribe('agent-managed');
     const [first] = recordedEvents('app-managed', 'agent-managed');
-    const binaryData = Buffer.alloc(20 * 1024 * 1024, '"');
+    const binaryData = Buffer.alloc(15 * 1024 * 1024, '"');
     call.send(writeEvent({ ...first?.event, binaryData } as never));
     await until(() => expect(received).toHaveLength(1));
     session.stream.send(received[0] as WireEvent);

@@ -223,7 +223,7 @@ describe('refusals', () => {
     ['create clusterrole all --verb=get --resource=pods', /nothing may be created outside of namespaces/],
     ['delete namespace shop --wait=false', /namespaces "shop" belongs to no Application of this cluster/],
     ['-n shop create token default', /tokens of service accounts are not handed out through the resource proxy/],
-    ['-n shop port-forward talker 1:1', /portforward is no way through the resource proxy/],
+    ['-n shop port-forward talker 1:1', /portforward is not served by the resource proxy/],
     ['get --raw /api/v1/namespaces/shop/services/a/proxy/', /is not served by the resource proxy/],
     ['get --raw /api/v1/namespaces/foreign/secrets/private?watch=true', /belongs to no Application of this cluster/],
     ['get --raw /api?agentName=absent', /the credentials are those of agent cluster1, the query names agent absent/],

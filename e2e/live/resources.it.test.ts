@@ -106,7 +106,7 @@ test.each([
   ['DELETE', '/apis/apps/v1/namespaces/shop/deployments', 403, /one by one/],
   ['GET', '/apis/apps/v1/namespaces/shop/deployments/nothing', 404, /not found/],
   ['GET', '/api/v1/namespaces/shop/pods/%2e%2e/x', 404, /not served/],
-  ['OPTIONS', web, 405, /not served/],
+  ['OPTIONS', web, 403, /not served/],
   ['GET', '/metrics', 404, /not served/],
 ])('%s %s is refused with %d, in words', async (method, path, status, text) => {
   const answer = await proxy.send(method, path, method === 'POST' ? { body: '{}' } : {});
@@ -158,6 +158,23 @@ test('defect 38: a large list comes whole, and holds nothing up', async () => {
   const list = await proxy.send('GET', '/api/v1/namespaces/shop/configmaps');
   expect(list.text.length).toBeGreaterThan(3_000_000);
   expect(json(list.text).items).toHaveLength(30);
+});
+
+test('the agent counts the requests, and those that were answered with an error', async () => {
+  const counted = async () => {
+    const text = await (await fetch(`http://127.0.0.1:${pair.agentMetricsPort}/metrics`)).text();
+    const numberOf = (name: string) => Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1]);
+    return [
+      numberOf('argocd_agent_resource_proxy_requests_total'),
+      numberOf('argocd_agent_resource_proxy_errors_total'),
+    ] as const;
+  };
+  const [requests, errors] = await counted();
+  const namespace = '/api/v1/namespaces/shop';
+  expect((await proxy.send('GET', namespace)).status).toBeLessThan(400);
+  expect((await proxy.send('GET', `${web}-missing`)).status).toBe(404);
+  expect((await proxy.send('GET', '/api/v1/namespaces/foreign/configmaps/secret-plans')).status).toBe(403);
+  expect(await counted()).toEqual([requests + 3, errors + 2]);
 });
 
 test('another agent, a stranger and an absent agent', async () => {

@@ -202,8 +202,8 @@ test.each([
   ['another method', handshake({}, 'DELETE'), 405],
   ['SPDY', handshake({ Upgrade: 'SPDY/3.1', 'Content-Length': '0', Connection: 'Upgrade, close' }, 'POST'), 426],
   ['no upgrade at all', handshake({ Connection: 'close' }), 400],
-  ['another subresource', handshake({}, 'GET', '/api/v1/namespaces/shop/pods/web/portforward'), 400],
-  ['another resource', handshake({}, 'GET', '/apis/apps/v1/namespaces/shop/deployments/web/exec?command=sh'), 400],
+  ['another subresource', handshake({}, 'GET', '/api/v1/namespaces/shop/pods/web/portforward'), 403],
+  ['another resource', handshake({}, 'GET', '/apis/apps/v1/namespaces/shop/deployments/web/exec?command=sh'), 403],
   ['a path in disguise', handshake({}, 'GET', '/api/v1/namespaces/shop/pods/..%2fweb/exec?command=sh'), 404],
   ['impersonation', handshake({ 'Impersonate-User': 'admin' }), 403],
 ])('a handshake with %s is refused', async (_what, request, code) => {

@@ -7,7 +7,7 @@ import { until } from '../../lib/base/testing.ts';
 import { deployments, type KubeObject, type Pod, pods, resourceType, statefulSets } from '../../lib/kube/index.ts';
 import { type GitServer, startGitServer } from '../git/index.ts';
 import { type Cluster, startCluster } from '../testbed/index.ts';
-import { type Node, startNode } from './index.ts';
+import { loopbackAddress, type Node, startNode } from './index.ts';
 
 interface Application extends KubeObject {
   spec: object;
@@ -119,6 +119,11 @@ it('runs the delivered Argo CD, which brings an Application from Git to Synced a
     { timeoutMs: 240_000 },
   );
   const all = await cluster.client.list(pods, {});
+  const server = all.find(({ metadata }) => metadata.name.startsWith('argocd-repo-server'));
+  // What its liveness probe asks: the repo server calls itself, on localhost.
+  const { host, port } = { host: loopbackAddress(server?.status?.podIP ?? ''), port: 8084 };
+  const healthz = await fetch(`http://${host}:${port}/healthz?full=true`);
+  expect([healthz.status, await healthz.text()]).toEqual([200, expect.anything()]);
   const restarts = all.map((pod) => [pod.metadata.name, pod.status?.containerStatuses?.[0]?.restartCount]);
   expect(restarts.filter(([, count]) => count !== 0)).toEqual([]);
 }, 600_000);

@@ -85,13 +85,14 @@ export function builtImage(podman: string): ImageRecipe {
  * Argo CD: the multi-call binary under the names that it has in its image.
  *
  * Differences from the image: no gpg, so signature checks are off; programs are told to listen on the pod's address;
- * the application controller, which has no flag for the address of its metrics, and the server, which calls itself on
- * localhost, listen on all addresses, at a port of their own.
+ * the application controller, which has no flag for the address of its metrics, and the server and the repo server, which
+ * call themselves on localhost, listen on all addresses, at a port of their own.
  */
 export function argoCdImage(toolPath: ToolPath): ImageRecipe {
   return async ({ address, substitutePort }) => {
     const metrics = await substitutePort(8082);
     const api = await substitutePort(8080);
+    const repository = await substitutePort(8081);
     const program = (name: string, flags: string) => ({
       script: `ARGOCD_BINARY_NAME=${name} exec /usr/local/bin/argocd "$@" ${flags}`,
     });
@@ -109,12 +110,12 @@ export function argoCdImage(toolPath: ToolPath): ImageRecipe {
         ),
         '/usr/local/bin/argocd-repo-server': program(
           'argocd-repo-server',
-          `--address ${address} --metrics-address ${address}`,
+          `--port ${repository} --metrics-address ${address}`,
         ),
         '/usr/local/bin/argocd-server': program('argocd-server', `--port ${api} --metrics-address ${address}`),
         '/usr/local/bin/argocd-applicationset-controller': program(
           'argocd-applicationset-controller',
-          `--metrics-addr ${address}:${api} --probe-addr ${address}:8081 --webhook-addr ${address}:7000`,
+          `--metrics-addr ${address}:${api} --probe-addr ${address}:${repository} --webhook-addr ${address}:7000`,
         ),
       },
     };

@@ -1,3 +1,4 @@
+export { loopbackAddress } from './addresses.ts';
 export type { RestartBackoff } from './container-life.ts';
 export {
   argoCdImage,
@@ -16,6 +17,8 @@ export {
   type ToolPath,
   webImage,
 } from './images.ts';
+export { kubeletPort } from './kubelet-server.ts';
 export { Node, type NodeOptions, startNode } from './node.ts';
 export { limitFlags, podmanFlags } from './podman.ts';
 export type { ServiceEndpoint } from './services.ts';
+export { type ContainerStatus, kubeletPods } from './types.ts';

@@ -53,6 +53,16 @@ export function createKubeletServer(
     const [what, namespace = '', name = '', container] = url.pathname.slice(1).split('/').map(decodeURIComponent);
     const run = find(namespace, name)?.container(container)?.run;
     socket.on('error', () => undefined);
+    if (what === 'portForward') {
+      const address = find(namespace, name)?.address;
+      const why =
+        address === undefined
+          ? `pod "${name}" not found`
+          : `its pod "${name}" has the address ${address} of this machine`;
+      return void socket.end(
+        `HTTP/1.1 501 Not Implemented\r\nConnection: close\r\n\r\nthis node forwards no ports: ${why}`,
+      );
+    }
     if (what === 'exec' && run !== undefined) {
       serveExec(request, socket as Socket, head, run, url.searchParams);
     } else {

@@ -1,10 +1,11 @@
-import { spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { once as happens } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { get as getPlain, type IncomingMessage } from 'node:http';
 import { get, type RequestOptions } from 'node:https';
 import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { until } from '../../lib/base/testing.ts';
 import {
@@ -18,8 +19,10 @@ import {
   secrets,
   services,
 } from '../../lib/kube/index.ts';
-import { type Cluster, startCluster } from '../testbed/index.ts';
-import { type Node, startNode } from './index.ts';
+import { crashLogs } from '../fleet/crashes.ts';
+import { type Cluster, freePort, startCluster } from '../testbed/index.ts';
+import { toolPath } from '../tools/index.ts';
+import { loopbackAddress, type Node, startNode } from './index.ts';
 import { type KubeletContainer, type KubeletPod, type KubeletPodSpec, kubeletPods } from './types.ts';
 
 const namespace = 'default';
@@ -401,6 +404,20 @@ describe('the life of a pod', () => {
     expect(stateOf(pod).waiting?.reason).toBe('CrashLoopBackOff');
     expect(pod.status?.containerStatuses?.[0]?.lastState.terminated).toMatchObject({ exitCode: 7, reason: 'Error' });
     expect(pod.status?.phase).toBe('Running');
+    const logs = await crashLogs([{ name: 'here', client: cluster.client, node }]);
+    expect(logs).toMatch(new RegExp(`--- here: ${namespace}/crashes main, exit code 7, \\d+ restarts\nattempt`));
+    expect(logs).not.toContain('exit code 0');
+  });
+
+  it('forwards no ports, and kubectl says where the pod is reached instead', async () => {
+    await run('unforwarded', shell('sleep 60'));
+    const pod = await podIs('unforwarded', (one) => stateOf(one).running);
+    const address = loopbackAddress(pod.status?.podIP ?? '');
+    const args = ['port-forward', '--namespace', namespace, 'pod/unforwarded', `${await freePort()}:80`];
+    const command = promisify(execFile)(await toolPath('kubectl'), [...args, '--kubeconfig', cluster.kubeconfig]);
+    await expect(command).rejects.toThrow(
+      `this node forwards no ports: its pod "unforwarded" has the address ${address}`,
+    );
   });
 
   it('restarts a container whose liveness probe fails, with its grace period', async () => {

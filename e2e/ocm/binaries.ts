@@ -1,6 +1,6 @@
 import { access, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Cluster, freePort, spawnSupervised } from '../testbed/index.ts';
+import { freePort, type SharedCluster, spawnSupervised } from '../testbed/index.ts';
 
 /** The folder with OCM's own executables (`placement`, `work`), from `OCM_BIN`; undefined: the stand-ins are used. */
 export function ocmBinaries(environment: NodeJS.ProcessEnv = process.env): string | undefined {
@@ -8,14 +8,14 @@ export function ocmBinaries(environment: NodeJS.ProcessEnv = process.env): strin
 }
 
 /** OCM's placement controller as a process, until the signal aborts. */
-export async function runPlacementBinary(folder: string, hub: Cluster, signal: AbortSignal): Promise<void> {
+export async function runPlacementBinary(folder: string, hub: SharedCluster, signal: AbortSignal): Promise<void> {
   await runBinary(folder, 'placement', hub, signal, ['controller', '--kubeconfig', hub.kubeconfig]);
 }
 
 /** OCM's work agent of one cluster as a process, until the signal aborts. Both kubeconfigs are the agent's own. */
 export async function runWorkAgentBinary(
   folder: string,
-  cluster: Cluster,
+  cluster: SharedCluster,
   kubeconfigs: { hub: string; spoke: string },
   statusSyncIntervalMs: number,
   signal: AbortSignal,
@@ -34,7 +34,7 @@ export async function runWorkAgentBinary(
 async function runBinary(
   folder: string,
   name: string,
-  cluster: Cluster,
+  cluster: SharedCluster,
   signal: AbortSignal,
   args: string[],
 ): Promise<void> {

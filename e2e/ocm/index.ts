@@ -1,6 +1,6 @@
 import { Informer, KubeClient } from '../../lib/kube/index.ts';
 import { installCrds, ocmCrds } from '../hub/index.ts';
-import type { Cluster } from '../testbed/index.ts';
+import type { SharedCluster } from '../testbed/index.ts';
 import { runAddOnRegistration } from './addon-registration.ts';
 import { runWorkWebhook } from './admission.ts';
 import { ocmBinaries, runPlacementBinary, runWorkAgentBinary } from './binaries.ts';
@@ -16,7 +16,7 @@ export * from './types.ts';
 /** The stand-ins of one hub. */
 export interface Ocm {
   /** Makes a cluster a ManagedCluster of the hub and starts its agents. */
-  join(cluster: Cluster, labels?: Record<string, string>): Promise<Membership>;
+  join(cluster: SharedCluster, labels?: Record<string, string>): Promise<Membership>;
   /** Ends every stand-in; what they wrote stays. */
   stop(): Promise<void>;
 }
@@ -43,7 +43,7 @@ export interface OcmOptions {
  * Starts OCM on a hub that has its CRDs: the stand-ins, or with `OCM_BIN` its real placement controller and work agents
  * (clusters are registered by the stand-in in both cases).
  */
-export async function startOcm(hub: Cluster, options: OcmOptions = {}): Promise<Ocm> {
+export async function startOcm(hub: SharedCluster, options: OcmOptions = {}): Promise<Ocm> {
   const ended = new AbortController();
   const signal = options.signal ? AbortSignal.any([options.signal, ended.signal]) : ended.signal;
   await runWorkWebhook(hub.client, signal);
@@ -67,8 +67,8 @@ export async function startOcm(hub: Cluster, options: OcmOptions = {}): Promise<
 }
 
 async function joinHub(
-  hub: Cluster,
-  cluster: Cluster,
+  hub: SharedCluster,
+  cluster: SharedCluster,
   labels: Record<string, string>,
   options: OcmOptions,
   signal: AbortSignal,
@@ -120,7 +120,7 @@ async function joinHub(
 }
 
 /** Waits until the registration controller has made the cluster's namespace and rights. */
-async function accepted(hub: Cluster, name: string, signal: AbortSignal): Promise<void> {
+async function accepted(hub: SharedCluster, name: string, signal: AbortSignal): Promise<void> {
   const done = new AbortController();
   const clusters = new Informer({
     client: hub.client,

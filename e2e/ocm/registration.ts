@@ -213,9 +213,7 @@ export async function runRegistrationAgent(options: {
     const lease = { metadata: { namespace: name, name: leaseName }, spec: { renewTime } };
     await hub
       .apply(leases, lease, { fieldManager: 'registration-agent', force: true })
-      .catch((error: unknown) =>
-        createLogger({ name: 'ocm-registration', level: 'warn' }).warn({ err: error }, 'lease'),
-      );
+      .catch((error: unknown) => createLogger({ name: 'ocm-registration', level: 'warn' }).warn({ error }, 'lease'));
     await sleep(duration, undefined, { signal }).catch(() => undefined);
   }
 }

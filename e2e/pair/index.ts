@@ -3,7 +3,7 @@ import type { AgentMode } from '../../lib/auth/index.ts';
 import { type KubeClient, type KubeObject, namespaces, resourceType } from '../../lib/kube/index.ts';
 import { createAuthority, generateJwtKey, issueCertificate, type KeyCertificate } from '../../lib/pki/index.ts';
 import { argoCdCrds, installCrds } from '../hub/index.ts';
-import { type Cluster, freePort, startCluster } from '../testbed/index.ts';
+import { borrowCluster, freePort, type SharedCluster } from '../testbed/index.ts';
 import { giveAgentCredentials, mapAgent, namespace, put, putTls } from './material.ts';
 import { Program } from './program.ts';
 
@@ -27,10 +27,10 @@ export const pairApplications = resourceType<ArgoObject>({ ...argo, kind: 'Appli
 export const pairAppProjects = resourceType<ArgoObject>({ ...argo, kind: 'AppProject', plural: 'appprojects' });
 
 /** An agent with a cluster of its own. */
-export interface AgentCluster {
+export interface AgentCluster<C extends SharedCluster = SharedCluster> {
   readonly name: string;
   readonly mode: AgentMode;
-  readonly cluster: Cluster;
+  readonly cluster: C;
   readonly agent: Program;
   readonly healthPort: number;
   readonly metricsPort: number;
@@ -46,10 +46,10 @@ export interface AddedAgentOptions {
 }
 
 /** A hub with a principal and a cluster with its agent, both on real API servers. */
-export interface Pair {
-  readonly hub: Cluster;
+export interface Pair<C extends SharedCluster = SharedCluster> {
+  readonly hub: C;
   /** The agent's cluster, whatever its mode. */
-  readonly managed: Cluster;
+  readonly managed: C;
   readonly principal: Program;
   readonly agent: Program;
   /** The agent's name. */
@@ -60,11 +60,11 @@ export interface Pair {
   readonly agentHealthPort: number;
   readonly agentMetricsPort: number;
   /** Another agent process against the same principal, not started; managed unless the arguments say otherwise. */
-  otherAgent(args: readonly string[], cluster?: Cluster): Promise<Program>;
+  otherAgent(args: readonly string[], cluster?: SharedCluster): Promise<Program>;
   /** Another principal process on the same hub, not started. */
   readonly otherPrincipal: PrincipalHub['otherPrincipal'];
   /** One more agent with a cluster of its own, connected when it resolves. */
-  addAgent(options: AddedAgentOptions): Promise<AgentCluster>;
+  addAgent(options: AddedAgentOptions): Promise<AgentCluster<C>>;
   stop(): Promise<void>;
 }
 
@@ -79,14 +79,25 @@ export interface PairOptions {
   idle?: boolean;
 }
 
-/** Starts both clusters with Argo CD's kinds, the key material, principal and agent; connected when it resolves. */
-export async function startPair(options: PairOptions = {}): Promise<Pair> {
+/**
+ * Starts principal and agent on two clusters with Argo CD's kinds and the key material; connected when it resolves. A test
+ * that stops processes of the clusters passes `startCluster`.
+ */
+export async function startPair(options?: PairOptions): Promise<Pair>;
+export async function startPair<C extends SharedCluster>(
+  options: PairOptions,
+  start: () => Promise<C>,
+): Promise<Pair<C>>;
+export async function startPair(
+  options: PairOptions = {},
+  start: () => Promise<SharedCluster> = borrowCluster,
+): Promise<Pair> {
   const { name = 'cluster1', mode = 'managed', idle = false } = options;
-  const served = await startHub(options);
+  const served = await startHub(options, start);
   const { hub, authority, principal, principalPort } = served;
   const programs: Program[] = [];
-  const clusters: Cluster[] = [];
-  const newAgent = (cluster: Cluster, ports: { metrics: number; health: number }, args: readonly string[]) => {
+  const clusters: SharedCluster[] = [];
+  const newAgent = (cluster: SharedCluster, ports: { metrics: number; health: number }, args: readonly string[]) => {
     const program = new Program([
       'agent',
       `--kubeconfig=${cluster.kubeconfig}`,
@@ -104,7 +115,7 @@ export async function startPair(options: PairOptions = {}): Promise<Pair> {
   const freePorts = async () => ({ metrics: await freePort(), health: await freePort() });
   const addAgent = async (added: AddedAgentOptions): Promise<AgentCluster> => {
     const { name, mode = 'managed', args = [] } = added;
-    const [cluster, ports] = await Promise.all([startCluster(), freePorts()]);
+    const [cluster, ports] = await Promise.all([start(), freePorts()]);
     clusters.push(cluster);
     await prepareCluster(cluster.client);
     await Promise.all([mapAgent(hub.client, name), giveAgentCredentials(cluster.client, authority, name)]);
@@ -146,7 +157,7 @@ export async function startPair(options: PairOptions = {}): Promise<Pair> {
 
 /** A hub with a principal, for tests that play the agents themselves. */
 export interface PrincipalHub {
-  readonly hub: Cluster;
+  readonly hub: SharedCluster;
   /** Not started. */
   readonly principal: Program;
   readonly authority: KeyCertificate;
@@ -160,9 +171,12 @@ export interface PrincipalHub {
 }
 
 /** Starts a hub with Argo CD's kinds and the principal's key material. */
-export async function startHub(options: { principalArgs?: readonly string[] } = {}): Promise<PrincipalHub> {
+export async function startHub(
+  options: { principalArgs?: readonly string[] } = {},
+  start: () => Promise<SharedCluster> = borrowCluster,
+): Promise<PrincipalHub> {
   const [hub, authority, jwtKey] = await Promise.all([
-    startCluster(),
+    start(),
     createAuthority({ commonName: 'argocd-agent-ca@test' }),
     generateJwtKey(2048),
   ]);
@@ -170,7 +184,7 @@ export async function startHub(options: { principalArgs?: readonly string[] } = 
   const server = await issueCertificate({
     authority,
     commonName: 'argocd-agent-principal',
-    hosts: ['127.0.0.1', 'localhost'],
+    hosts: ['127.0.0.1', '::1', 'localhost'],
     usages: ['server'],
   });
   await Promise.all([

@@ -1,4 +1,7 @@
-import { afterAll, beforeAll, beforeEach, expect, onTestFailed, test } from 'vitest';
+import { isDeepStrictEqual } from 'node:util';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFailed, test } from 'vitest';
+import { until } from '../../lib/base/testing.ts';
+import { clusterRoleBindings, configMaps, secrets, serviceAccounts } from '../../lib/kube/index.ts';
 import {
   fleetApplications,
   fleetAppProjects,
@@ -10,6 +13,7 @@ import {
   waitForObject,
 } from '../fleet/index.ts';
 import { startTestFleet } from '../provider/index.ts';
+import { operationOf } from './hanging-sync.ts';
 import { HubArgoCd } from './hub-argocd.ts';
 import { describeTickers, ticker, tickerFiles, tickerSpec } from './ticker.ts';
 
@@ -65,6 +69,137 @@ beforeEach(({ skip }) => {
 });
 
 describeTickers([{ cluster: 'cluster1', key: onHub, project: 'default', far }], () => argoCd);
+
+describe('rules of the AppProject that name the cluster', () => {
+  const project = { namespace: 'argocd', name: 'default' };
+  const settings = { namespace: ticker, name: 'settings' };
+  const patient = { timeoutMs: 240_000 };
+  const setRules = (spec: Partial<Record<'syncWindows' | 'destinationServiceAccounts', object[] | null>>) =>
+    fleet.hub.client.mergePatch(fleetAppProjects, project, { spec });
+  const commitColour = (colour: string) =>
+    fleet.git.commit(
+      ticker,
+      { 'app/settings.yaml': tickerFiles['app/settings.yaml'].replace('red', colour) },
+      `The colour is ${colour}`,
+    );
+  const look = () =>
+    fleet.hub.client.mergePatch(fleetApplications, onHub, {
+      metadata: { annotations: { 'argocd.argoproj.io/refresh': 'hard' } },
+    });
+  const synchronise = () =>
+    fleet.hub.client.mergePatch(fleetApplications, onHub, { operation: { sync: { revision: 'main' } } });
+  const colour = async () => (await far().get(configMaps, settings))?.data?.colour;
+  const becomes = (wanted: string) =>
+    waitForObject(far(), configMaps, settings, (found) => found?.data?.colour === wanted, patient);
+
+  test('a freeze on the hub holds on the cluster: its Argo CD refuses automated and manual syncs until it is over', async () => {
+    const server = Buffer.from(
+      (await fleet.hub.client.get(secrets, { namespace: 'argocd', name: 'cluster-cluster1' }))?.data?.server ?? '',
+      'base64',
+    ).toString();
+    expect(server).toContain('agentName=cluster1');
+    const freeze = (cluster: string, hours: number) => ({
+      kind: 'deny',
+      schedule: '* * * * *',
+      duration: `${hours}h`,
+      clusters: [cluster],
+    });
+    await setRules({
+      syncWindows: [
+        freeze('cluster1', 1),
+        freeze(server, 2),
+        freeze('https://*agentName=cluster1*', 3),
+        freeze('cluster2', 4),
+      ],
+    });
+    const frozen = await waitForObject(
+      far(),
+      fleetAppProjects,
+      project,
+      (found) => found?.spec.syncWindows?.length === 3,
+    );
+    expect(frozen?.spec.syncWindows).toEqual([1, 2, 3].map((hours) => freeze('in-cluster', hours)));
+
+    const revision = await commitColour('green');
+    await look();
+    // Argo CD decides about an automated sync before it writes that the Application is out of sync.
+    const noticed = await waitForObject(
+      far(),
+      fleetApplications,
+      onCluster,
+      (found) => found?.status?.sync?.status === 'OutOfSync' && found.status.sync.revision === revision,
+      patient,
+    );
+    expect(noticed?.operation).toBeUndefined();
+    expect(JSON.stringify(noticed?.status?.operationState ?? {})).not.toContain(revision);
+
+    await synchronise();
+    await waitForObject(
+      fleet.hub.client,
+      fleetApplications,
+      onHub,
+      (found) => operationOf(found)?.message === 'Sync operation blocked by sync window',
+      patient,
+    );
+    expect(await colour()).toBe('red');
+
+    await setRules({ syncWindows: null });
+    await waitForObject(far(), fleetAppProjects, project, (found) => (found?.spec.syncWindows ?? []).length === 0);
+    // Argo CD notices the project a little later, and carries out the sync that waited.
+    await until('the change', async () => (await colour()) === 'green', patient);
+    await waitForObject(fleet.hub.client, fleetApplications, onHub, isSyncedAndHealthy, patient);
+  });
+
+  test('a sync runs as the service account that the project names for the cluster, with its rights', async () => {
+    const account = { namespace: ticker, name: 'deployer' };
+    const user = `system:serviceaccount:${ticker}:deployer`;
+    const switchImpersonation = (value: string | null) =>
+      far().mergePatch(
+        configMaps,
+        { namespace: 'argocd', name: 'argocd-cm' },
+        {
+          data: { 'application.sync.impersonation.enabled': value },
+        },
+      );
+    await far().create(serviceAccounts, { metadata: account });
+    await setRules({
+      destinationServiceAccounts: [
+        { server: 'https://*agentName=cluster2*', namespace: ticker, defaultServiceAccount: 'other' },
+        { server: 'https://*agentName=cluster1*', namespace: ticker, defaultServiceAccount: account.name },
+      ],
+    });
+    const local = { server: 'https://kubernetes.default.svc', namespace: ticker, defaultServiceAccount: account.name };
+    await waitForObject(far(), fleetAppProjects, project, (found) =>
+      isDeepStrictEqual(found?.spec.destinationServiceAccounts, [local]),
+    );
+    await switchImpersonation('true');
+    try {
+      // Argo CD notices its settings a little later, so the first sync may still have its own rights.
+      await until(
+        'a sync that is refused to the service account',
+        async () => {
+          await synchronise();
+          const copy = await far().get(fleetApplications, onCluster);
+          return JSON.stringify(copy?.status?.operationState ?? {}).includes(user);
+        },
+        patient,
+      );
+      await far().create(clusterRoleBindings, {
+        metadata: { name: account.name },
+        roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'cluster-admin' },
+        subjects: [{ kind: 'ServiceAccount', ...account }],
+      });
+      await commitColour('blue');
+      await look();
+      await synchronise();
+      await becomes('blue');
+    } finally {
+      await switchImpersonation(null);
+      await setRules({ destinationServiceAccounts: null });
+    }
+    await waitForObject(fleet.hub.client, fleetApplications, onHub, isSyncedAndHealthy, patient);
+  });
+});
 
 test("its copy is in the namespace of the cluster's Argo CD, and leaves with it", async () => {
   expect((await far().get(fleetApplications, onCluster))?.spec?.destination).toEqual({

@@ -1,18 +1,24 @@
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFailed, test } from 'vitest';
 import {
+  certificateSigningRequests,
   configMaps,
   deployments,
+  events,
   type KubeClient,
+  type KubeObject,
+  leases,
   namespaces,
   type PodSpec,
   pods,
   type ResourceType,
   resourceType,
   secrets,
+  services,
   statefulSets,
 } from '../../lib/kube/index.ts';
 import { inspectCertificate, isIssuedBy, secretText } from '../../lib/pki/index.ts';
+import { fleetPorts } from '../demo/ports.ts';
 import {
   type FleetApplication,
   fleetApplicationSets,
@@ -30,6 +36,7 @@ import {
   waitForObjects,
 } from '../fleet/index.ts';
 import { restrictedRefusals } from '../hub/index.ts';
+import { kubeletPods } from '../node/index.ts';
 import { appliedManifestWorks, type OcmCondition, ocmManifestWorks, ocmPlacementDecisions } from '../ocm/index.ts';
 import { startTestFleet, testProvider } from '../provider/index.ts';
 
@@ -46,8 +53,10 @@ const managedClusterAddOns = resourceType<{
 
 const argocd = 'argocd';
 const addOn = 'argocd-agent-addon';
-/** Where OCM's registration would put it, too. */
-const clientSecret = 'argocd-agent-open-cluster-management.io-argocd-agent-addon-client-cert';
+/** Where OCM's registration agent puts the certificate that it requested. */
+const clientSecret = 'argocd-agent-addon-open-cluster-management.io-argocd-agent-addon-client-cert';
+/** Where the hub delivers a key that it made. */
+const deliveredSecret = 'argocd-agent-open-cluster-management.io-argocd-agent-addon-client-cert';
 const generous = { timeoutMs: 300_000 };
 
 let fleet: SharedFleet;
@@ -62,6 +71,7 @@ const names = () => [...fleet.members.keys()].sort();
 const each = (check: (name: string, member: SharedMember) => Promise<void>) =>
   Promise.all([...fleet.members].map(([name, member]) => check(name, member)));
 const hubSecret = async (name: string) => (await fleet.hub.client.get(secrets, { namespace: argocd, name }))?.data;
+const identityKey = { namespace: argocd, name: 'argocd-agent-principal-identity' };
 const appOf = (cluster: string) => ({ namespace: argocd, name: `guestbook-${cluster}` });
 
 describe('after helm install, without anyone doing more', () => {
@@ -91,6 +101,7 @@ describe('after helm install, without anyone doing more', () => {
       const wanted = [
         'AgentConnected=True',
         'Available=True',
+        'ClientCertificateIssued=True',
         'Configured=True',
         'ManifestApplied=True',
         'Progressing=False',
@@ -146,15 +157,37 @@ describe('after helm install, without anyone doing more', () => {
     }
   });
 
-  test("an agent's certificate is the one that the hub issued to its cluster, and its key went nowhere else", async () => {
+  test('the demo looks beforehand at every port that a pod or a Service has', async ({ skip }) => {
+    skip(!fleet.local, 'clusters of another provider have networks of their own');
+    const all = [fleet.hub, ...[...fleet.members.values()].map(({ cluster }) => cluster)];
+    const ports = await Promise.all(
+      all.map(async ({ client }) => [
+        ...(await client.list(kubeletPods)).flatMap(({ spec }) => spec.containers.flatMap((one) => one.ports ?? [])),
+        ...(await client.list(services)).flatMap(({ spec }) => spec?.ports ?? []),
+      ]),
+    );
+    const used = ports
+      .flat()
+      .map((one) => ('containerPort' in one ? one.containerPort : (one as { port: number }).port));
+    expect(used.filter((port) => !fleetPorts.includes(port))).toEqual([]);
+  });
+
+  test("an agent's certificate is the one that its cluster requested, and its key is nowhere on the hub", async () => {
     const authority = secretText(await hubSecret('argocd-agent-ca'), 'tls.crt') ?? '';
     const certificates = new Set<string>();
     await each(async (name, { cluster }) => {
-      const delivered = await cluster.client.get(secrets, { namespace: argocd, name: clientSecret });
-      const issued = await hubSecret(`${addOn}-${name}`);
-      expect(delivered?.data?.['tls.crt']).toBe(issued?.['tls.crt']);
-      expect(delivered?.data?.['tls.key']).toBe(issued?.['tls.key']);
-      const certificate = secretText(delivered?.data, 'tls.crt') ?? '';
+      const own = await cluster.client.get(secrets, { namespace: argocd, name: clientSecret });
+      const onHub = [
+        await fleet.hub.client.list(secrets),
+        await fleet.hub.client.list(ocmManifestWorks),
+        await fleet.hub.client.list(certificateSigningRequests),
+      ];
+      expect(JSON.stringify(onHub)).not.toContain(own?.data?.['tls.key'] ?? '"');
+      expect(Object.keys((await hubSecret(`${addOn}-${name}`)) ?? {}).sort()).toEqual([
+        'redis-password',
+        'server.secretkey',
+      ]);
+      const certificate = secretText(own?.data, 'tls.crt') ?? '';
       certificates.add(certificate);
       expect(isIssuedBy(certificate, authority)).toBe(true);
       expect(inspectCertificate(certificate).commonName).toBe(
@@ -294,6 +327,77 @@ describe('an ApplicationSet over the Placement', () => {
     await onManaged(cluster.client, name, isSyncedAndHealthy);
   });
 
+  test('the clusters change to keys of the hub and back: each agent is connected again, and the former key is gone', async () => {
+    const { hub } = fleet;
+    for (const [clientCertificate, used, former] of [
+      ['Generated', deliveredSecret, clientSecret],
+      ['CSR', clientSecret, deliveredSecret],
+    ] as const) {
+      const begin = Date.now();
+      const setting = { spec: { argoCDAgentAddon: { clientCertificate } } };
+      await hub.client.mergePatch(fleetGitOpsClusters, { namespace: argocd, name: 'gitops-cluster' }, setting);
+      await each(async (name, { cluster: { client } }) => {
+        const key = { namespace: argocd, name: used };
+        const own = await waitForObject(client, secrets, key, (s) => s?.data?.['tls.key'] !== undefined, generous);
+        await waitForObject(client, secrets, { namespace: argocd, name: former }, (s) => s === undefined, generous);
+        const lease = { namespace: argocd, name: `argocd-agent-${name}` };
+        await waitForObject(
+          hub.client,
+          leases,
+          lease,
+          (found) =>
+            found?.metadata.annotations?.['argocd-agent.argoproj-labs.io/connected'] === 'true' &&
+            Date.parse(found.spec?.acquireTime ?? '') > begin,
+          generous,
+        );
+        const works = JSON.stringify(await hub.client.list(ocmManifestWorks, { namespace: name }));
+        expect(works.includes(own?.data?.['tls.key'] ?? ''), name).toBe(clientCertificate === 'Generated');
+        expect(works.includes('"tls.key":'), name).toBe(clientCertificate === 'Generated');
+        await onManaged(client, name, isSyncedAndHealthy);
+      });
+    }
+  });
+
+  test('a hub that is lost and restored from a backup finds every workload as it was', async () => {
+    const { hub } = fleet;
+    const workloads = await eachWorkload();
+    const set = (await hub.client.get(fleetApplicationSets, { namespace: argocd, name: 'guestbook' })) as KubeObject;
+    const applications = await hub.client.list(fleetApplications, { namespace: argocd });
+    const identity = (await hub.client.get(configMaps, identityKey)) as KubeObject;
+
+    await scalePrincipal(0);
+    await hub.client.delete(fleetApplicationSets, set.metadata, { propagationPolicy: 'Orphan' });
+    await waitForObject(hub.client, fleetApplicationSets, set.metadata, (found) => found === undefined);
+    for (const { metadata } of applications) {
+      await hub.client.mergePatch(fleetApplications, metadata, { metadata: { finalizers: null } });
+      await hub.client.delete(fleetApplications, metadata);
+    }
+    await hub.client.delete(configMaps, identityKey);
+
+    // The principal runs before its Applications are there again.
+    await hub.client.create(configMaps, backedUp(identity));
+    await scalePrincipal(1);
+    await waitForObjects(hub.client, events, { namespace: argocd, ...generous }, (found) => {
+      const kept = found.filter(({ reason }) => reason === 'ApplicationKept').map(({ note }) => note ?? '');
+      return names().every((name) => kept.some((note) => note.includes(`guestbook-${name}`)));
+    });
+    for (const application of applications) {
+      await hub.client.create(fleetApplications, backedUp(application));
+    }
+    await hub.client.create(fleetApplicationSets, backedUp(set));
+
+    await each(async (name, { cluster }) => {
+      const restored = await onHub(name, isSyncedAndHealthy);
+      const copy = await onManaged(
+        cluster.client,
+        name,
+        (one) => one?.metadata.annotations?.['argocd.argoproj.io/source-uid'] === restored?.metadata.uid,
+      );
+      expect(copy?.metadata.deletionTimestamp).toBeUndefined();
+    });
+    expect(await eachWorkload()).toEqual(workloads);
+  });
+
   test('when the hub Application goes, so does what it deployed', async () => {
     const [, { cluster }] = first();
     const { hub } = fleet;
@@ -357,4 +461,44 @@ async function table(client: KubeClient, type: ResourceType, namespace: string):
     rows: { cells: unknown[] }[];
   };
   return rows.map(({ cells }) => Object.fromEntries(columnDefinitions.map(({ name }, i) => [name, cells[i]])));
+}
+
+/** The copies on the clusters and what they deployed: the objects themselves, and how often their containers started. */
+async function eachWorkload(): Promise<Record<string, unknown>> {
+  const found: Record<string, unknown> = {};
+  await each(async (name, { cluster: { client } }) => {
+    const namespace = guestbookRepository;
+    const [copy, greeting, deployment, all] = await Promise.all([
+      client.get(fleetApplications, appOf(name)),
+      client.get(configMaps, { namespace, name: 'greeting' }),
+      client.get(deployments, { namespace, name: 'guestbook' }),
+      client.list(pods, { namespace }),
+    ]);
+    found[name] = {
+      objects: [copy, greeting, deployment].map((one) => one?.metadata.uid),
+      pods: all.map(({ metadata, status }) => [
+        metadata.uid,
+        status?.containerStatuses?.map((one) => one.restartCount),
+      ]),
+    };
+  });
+  return found;
+}
+
+/** What a backup holds of an object: no status, and no name of the API server that had it. */
+function backedUp<T extends KubeObject>({ metadata, ...rest }: T): T {
+  const { name, namespace, labels, annotations, finalizers } = metadata;
+  const { status: _, ...body } = rest as { status?: unknown };
+  return { ...body, metadata: { name, namespace, labels, annotations, finalizers } } as T;
+}
+
+async function scalePrincipal(replicas: number): Promise<void> {
+  const key = { namespace: argocd, name: 'argocd-agent-principal' };
+  await fleet.hub.client.mergePatch(deployments, key, { spec: { replicas } });
+  await waitForObject(
+    fleet.hub.client,
+    deployments,
+    key,
+    (found) => (found?.status?.availableReplicas ?? 0) === replicas,
+  );
 }

@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFailed, test } from 'vitest';
 import { until } from '../../lib/base/testing.ts';
-import { configMaps, type KubeClient, namespaces, secrets } from '../../lib/kube/index.ts';
+import { configMaps, type KubeClient, type KubeObject, namespaces, secrets } from '../../lib/kube/index.ts';
 import {
   type FleetApplication,
   type FleetAppProject,
+  fleetApplicationSets,
   fleetApplications,
   fleetAppProjects,
   fleetGitOpsClusters,
@@ -174,7 +175,9 @@ describe('an autonomous cluster: it owns its Applications, and the hub mirrors t
     );
     expect(project?.spec).toMatchObject({
       sourceNamespaces: ['cluster2'],
-      destinations: [{ name: 'cluster2', server: '*', namespace: '*' }],
+      destinations: [
+        { name: 'cluster2', server: expect.stringMatching(/^https:\/\/.+\\\?agentName=cluster2$/), namespace: '*' },
+      ],
     });
   });
 
@@ -245,6 +248,19 @@ describe('an autonomous cluster: it owns its Applications, and the hub mirrors t
     await becomes(hub, mirror, (a) => a?.spec?.source?.path === 'green' && isSyncedAndHealthy(a));
     await autonomous.delete(fleetApplications, web);
     await becomes(hub, mirror, (a) => a === undefined);
+  });
+
+  test('an ApplicationSet of the cluster makes its Applications, which show on the hub', async () => {
+    const set = { namespace: argocd, name: 'pages' };
+    const page = { namespace: argocd, name: 'page' };
+    const shown = { namespace: 'cluster2', name: 'page' };
+    const { spec } = app(page, { server: 'https://kubernetes.default.svc' }, automated);
+    const template = { metadata: { name: '{{name}}' }, spec };
+    const generators = [{ list: { elements: [{ name: 'page' }] } }];
+    await autonomous.create(fleetApplicationSets, { metadata: set, spec: { generators, template } } as KubeObject);
+    await becomes(hub, shown, isSyncedAndHealthy);
+    await autonomous.delete(fleetApplicationSets, set);
+    await becomes(hub, shown, (a) => a === undefined);
   });
 });
 

@@ -27,13 +27,11 @@ const reserves: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     'ClusterRole argocd-agent-addon-controller: list nodes': nodePorts,
     'ClusterRole argocd-agent-addon-controller: watch nodes': nodePorts,
     ...Object.fromEntries(
-      [
-        'gateways.gateway.networking.k8s.io',
-        'tlsroutes.gateway.networking.k8s.io',
-        'routes.route.openshift.io',
-      ].flatMap((kind) =>
-        ['list', 'watch'].map((verb) => [`ClusterRole argocd-agent-addon-controller: ${verb} ${kind}`, otherHubs]),
-      ),
+      ['list', 'watch'].flatMap((verb) => [
+        [`ClusterRole argocd-agent-addon-controller: ${verb} gateways.gateway.networking.k8s.io`, otherHubs],
+        [`Role argocd-agent-addon-controller: ${verb} tlsroutes.gateway.networking.k8s.io in argocd`, otherHubs],
+        [`Role argocd-agent-addon-controller: ${verb} routes.route.openshift.io in argocd`, otherHubs],
+      ]),
     ),
     'ClusterRole argocd-agent-addon-controller: patch events.events.k8s.io': sayAgain,
   },

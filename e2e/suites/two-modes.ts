@@ -90,8 +90,8 @@ async function enrollAutonomous(hub: KubeClient, server: object): Promise<void> 
     metadata: { namespace: argocd, name: 'autonomous' },
     spec: {
       placementRef: { apiVersion: 'cluster.open-cluster-management.io/v1beta1', kind: 'Placement', name: 'autonomous' },
-      // Its clusters' keys never leave them.
-      argoCDAgentAddon: { mode: 'autonomous', clientCertificate: 'CSR', ...server },
+      // The hub makes the keys of these clusters; the others make their own.
+      argoCDAgentAddon: { mode: 'autonomous', clientCertificate: 'Generated', ...server },
     },
   });
 }

@@ -34,13 +34,10 @@ export type KubeconfigIdentity =
   | { serviceAccount: { namespace: string; name: string } }
   | { user: string; groups?: readonly string[] };
 
-/**
- * A Kubernetes control plane on this machine: etcd, an API server with RBAC, service accounts and admission, and a
- * controller manager. It has no scheduler and no node; a process node brings both.
- */
-export interface Cluster {
+/** A cluster for whoever does not run its processes. */
+export interface SharedCluster {
   readonly name: string;
-  /** Folder with its data, certificates and logs. */
+  /** A folder that goes when the cluster stops. */
   readonly dir: string;
   /** Path of the kubeconfig of a cluster administrator. */
   readonly kubeconfig: string;
@@ -50,19 +47,32 @@ export interface Cluster {
   readonly ca: string;
   /** The range of the Services' cluster IPs. */
   readonly serviceCidr: string;
-  /** Path of the API server's audit log, one event per line, if the cluster was started with `audit`. */
-  readonly auditLog: string;
   /** As cluster administrator. */
   readonly client: KubeClient;
-  readonly etcd: Component;
-  readonly apiServer: Component;
-  readonly controllerManager: Component;
   /** Writes a kubeconfig for someone and returns its path. A service account must exist; its token lives for a day. */
   kubeconfigFor(identity: KubeconfigIdentity): Promise<string>;
   /** A certificate of the cluster's authority, for a client, a kubelet or another server. */
   issueCertificate(subject: CertificateSubject): Promise<ClusterKeyPair>;
   /** Applies CRDs from YAML files and folders of them, and waits until they are served. */
   applyCrds(paths: string | readonly string[], signal?: AbortSignal): Promise<void>;
+  /** Ends the use of the cluster. */
+  stop(): Promise<void>;
+}
+
+/**
+ * A Kubernetes control plane on this machine: etcd, an API server with RBAC, service accounts and admission, and a
+ * controller manager. It has no scheduler and no node; a process node brings both.
+ */
+export interface Cluster extends SharedCluster {
+  /** Folder with its data, certificates and logs. */
+  readonly dir: string;
+  /** Path of the API server's audit log, one event per line, if the cluster was started with `audit`. */
+  readonly auditLog: string;
+  readonly etcd: Component;
+  readonly apiServer: Component;
+  readonly controllerManager: Component;
+  /** Its authority with the private key, for {@link openCluster}. */
+  readonly authority: ClusterKeyPair;
   /**
    * Makes etcd forget all history. The API server answers 410 Gone to lists and watches of older resource versions once
    * it has forgotten them too: at once after its restart.
@@ -140,25 +150,13 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
     await controllers.start();
     await controllers.ready(signal);
 
-    let kubeconfigs = 0;
     return {
-      name,
-      dir,
-      kubeconfig,
-      server,
-      ca: authority.certificate,
-      serviceCidr,
+      ...accessTo({ name, dir, kubeconfig, server }, authority, client),
       auditLog,
-      client,
       etcd: store,
       apiServer: front,
       controllerManager: controllers,
-      async kubeconfigFor(identity) {
-        kubeconfigs += 1;
-        return writeKubeconfig(`${kubeconfigs}.kubeconfig`, await credentialOf(identity, client, authority));
-      },
-      issueCertificate: (subject) => authority.issue(subject),
-      applyCrds: (paths, signal) => applyCrds(client, typeof paths === 'string' ? [paths] : paths, signal),
+      authority,
       compactHistory: () => compactHistory(etcdSocket(layout)),
       async stop() {
         await client.close();
@@ -169,6 +167,49 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
     await stop();
     throw error;
   }
+}
+
+/** What a process needs to use a cluster that another process runs. */
+export interface ClusterAddress {
+  name: string;
+  server: string;
+  /** Path of an administrator's kubeconfig. */
+  kubeconfig: string;
+  authority: ClusterKeyPair;
+}
+
+/** Uses a cluster that another process runs. `dir` gets what is written here. */
+export async function openCluster(
+  { name, server, kubeconfig, authority }: ClusterAddress,
+  dir: string,
+): Promise<Omit<SharedCluster, 'stop'>> {
+  const place = { name, dir, kubeconfig, server };
+  return accessTo(place, await Authority.load(authority), KubeClient.fromKubeconfig(kubeconfig));
+}
+
+function accessTo(
+  place: { name: string; dir: string; kubeconfig: string; server: string },
+  authority: Authority,
+  client: KubeClient,
+): Omit<SharedCluster, 'stop'> {
+  const { name, dir, server } = place;
+  const ca = authority.certificate;
+  let kubeconfigs = 0;
+  return {
+    ...place,
+    ca,
+    serviceCidr,
+    client,
+    async kubeconfigFor(identity) {
+      kubeconfigs += 1;
+      const path = join(dir, `${kubeconfigs}.kubeconfig`);
+      const credential = await credentialOf(identity, client, authority);
+      await writeFile(path, kubeconfigText({ name, server, ca }, credential), { mode: 0o600 });
+      return path;
+    },
+    issueCertificate: (subject) => authority.issue(subject),
+    applyCrds: (paths, signal) => applyCrds(client, typeof paths === 'string' ? [paths] : paths, signal),
+  };
 }
 
 async function writePki(folder: string): Promise<Authority> {

@@ -1,5 +1,13 @@
 export { isProcessAlive } from './alive.ts';
-export { type Cluster, type ClusterOptions, type KubeconfigIdentity, startCluster } from './cluster.ts';
+export { borrowCluster, servePool } from './borrow.ts';
+export {
+  type Cluster,
+  type ClusterOptions,
+  type KubeconfigIdentity,
+  type SharedCluster,
+  startCluster,
+} from './cluster.ts';
+export { ClusterPool } from './cluster-pool.ts';
 export type { Component } from './component.ts';
 export {
   AlreadyRunningError,
@@ -9,7 +17,7 @@ export {
   type TestbedStatus,
   testbedStatus,
 } from './control.ts';
-export { removeFolder } from './folders.ts';
+export { removeFolder, workFolder } from './folders.ts';
 export { kubeconfigText } from './kubeconfig.ts';
 export { Authority, type CertificateSubject, type ClusterKeyPair } from './pki.ts';
 export { freePort } from './ports.ts';

@@ -29,9 +29,9 @@ export class Authority {
   readonly #certificate: x509.X509Certificate;
   readonly #signingKey: webcrypto.CryptoKey;
 
-  private constructor(certificate: x509.X509Certificate, keys: webcrypto.CryptoKeyPair, key: string) {
+  private constructor(certificate: x509.X509Certificate, signingKey: webcrypto.CryptoKey, key: string) {
     this.#certificate = certificate;
-    this.#signingKey = keys.privateKey;
+    this.#signingKey = signingKey;
     this.certificate = `${certificate.toString('pem')}\n`;
     this.key = key;
   }
@@ -54,7 +54,14 @@ export class Authority {
         await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
       ],
     });
-    return new Authority(certificate, keys, await privateKeyPem(keys.privateKey));
+    return new Authority(certificate, keys.privateKey, await privateKeyPem(keys.privateKey));
+  }
+
+  /** The authority of this certificate and key. */
+  static async load({ certificate, key }: ClusterKeyPair): Promise<Authority> {
+    const der = x509.PemConverter.decodeFirst(key);
+    const signingKey = await webcrypto.subtle.importKey('pkcs8', der, ecdsa, false, ['sign']);
+    return new Authority(new x509.X509Certificate(certificate), signingKey, key);
   }
 
   /** Makes a key and certifies it. */

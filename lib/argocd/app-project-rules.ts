@@ -1,24 +1,30 @@
 import { canonicalJson } from '../base/index.ts';
-import type { AppProject, Destination } from './application.ts';
-import { matchesAny, matchesGlob } from './glob.ts';
+import type { AppProject, Destination, DestinationServiceAccount } from './application.ts';
+import { isGlob, matchesAny, matchesGlob } from './glob.ts';
+import { type ArgoCluster, inCluster, windowsForCluster } from './project-clusters.ts';
 
 /** How Applications are mapped to agents; projects follow. */
 export type Mapping = 'namespace' | 'destination';
 
+/** A managed agent as AppProjects of the hub mean it. */
+export interface ProjectTarget {
+  readonly agent: string;
+  /** Its clusters in the hub's Argo CD. */
+  readonly clusters: readonly ArgoCluster[];
+}
+
 /**
- * Whether a managed agent gets a project: a destination names it (a glob on `name`, `server` `*`, or an `agentName`
- * parameter in `server`), no destination denies it (`name` beginning with `!`), and with namespace-based mapping
- * `sourceNamespaces` admits its namespace. So argocd-agent's rule; Argo CD's untouched `default` project, which has no
- * `sourceNamespaces`, goes to nobody with namespace-based mapping.
+ * Whether a managed agent gets a project: a destination means it (a glob on `name`; or without a name a glob on `server`,
+ * which may name the agent in its parameter `agentName`), no destination denies it (`name` or `server` with `!`), and with
+ * namespace-based mapping `sourceNamespaces` admits its namespace. This is argocd-agent's rule, with Argo CD's one for
+ * servers. Argo CD's untouched `default` project, which has no `sourceNamespaces`, goes to nobody with namespace-based mapping.
  */
-export function isProjectForAgent(project: AppProject, agent: string, mapping: Mapping): boolean {
+export function isProjectForAgent(project: AppProject, target: ProjectTarget, mapping: Mapping): boolean {
   const destinations = project.spec.destinations ?? [];
-  if (destinations.some(({ name = '' }) => name.startsWith('!') && matchesGlob(name.slice(1), agent))) {
-    return false;
-  }
   return (
-    destinations.some((destination) => isDestinationForAgent(destination, agent)) &&
-    (mapping === 'destination' || matchesAny(project.spec.sourceNamespaces ?? [], agent))
+    !destinations.some((destination) => isDenied(destination, target)) &&
+    destinations.some((destination) => isDestinationForAgent(destination, target)) &&
+    (mapping === 'destination' || matchesAny(project.spec.sourceNamespaces ?? [], target.agent))
   );
 }
 
@@ -37,38 +43,95 @@ export function isUntouchedDefault(project: AppProject): boolean {
 }
 
 /**
- * The project as an agent gets it: only the destinations that are for it, turned to the managed cluster itself and
- * without duplicates; no roles, which belong to the hub's users; `sourceNamespaces` only with destination-based mapping.
+ * The project as an agent gets it, for the Argo CD of the managed cluster itself:
+ * - of the destinations those that mean this agent, and the namespaces that are denied there
+ * - of sync windows and service accounts those that apply to its cluster
+ * - no roles, which belong to the hub's users; `sourceNamespaces` only with destination-based mapping
  */
-export function projectForAgent(project: AppProject, agent: string, mapping: Mapping): AppProject {
-  const { sourceNamespaces, roles: _roles, destinations = [], ...spec } = project.spec;
+export function projectForAgent(project: AppProject, target: ProjectTarget, mapping: Mapping): AppProject {
+  const {
+    sourceNamespaces,
+    roles: _roles,
+    destinations = [],
+    syncWindows,
+    destinationServiceAccounts: accounts,
+    ...spec
+  } = project.spec;
   const { ownerReferences: _owners, managedFields: _fields, ...metadata } = project.metadata;
   const { status: _status, ...rest } = project;
-  const local = new Map<string, Destination>();
-  for (const destination of destinations) {
-    if (isDestinationForAgent(destination, agent)) {
-      const turned = { ...destination, name: 'in-cluster', server: 'https://kubernetes.default.svc' };
-      local.set(canonicalJson(turned), turned);
-    }
-  }
   return {
     ...rest,
     metadata,
     spec: {
       ...spec,
-      destinations: [...local.values()],
+      destinations: localDestinations(destinations, target),
+      ...(syncWindows && {
+        syncWindows: windowsForCluster(syncWindows, (pattern) => isClusterOf(pattern, target), inCluster.name),
+      }),
+      ...(accounts && { destinationServiceAccounts: localAccounts(accounts, target) }),
       ...(mapping === 'destination' && sourceNamespaces !== undefined ? { sourceNamespaces } : {}),
     },
   };
 }
 
-function isDestinationForAgent({ name = '', server = '' }: Destination, agent: string): boolean {
-  if (name !== '') {
-    return matchesGlob(name, agent);
+function localDestinations(destinations: readonly Destination[], target: ProjectTarget): Destination[] {
+  const local = new Map<string, Destination>();
+  for (const destination of destinations) {
+    const { server = '', namespace = '' } = destination;
+    const turned = isDestinationForAgent(destination, target)
+      ? { ...destination, ...inCluster }
+      : server.startsWith('!') && isServerOf(server.slice(1), target)
+        ? // It denies a namespace. With `!https://kubernetes.default.svc` it would permit it on all other clusters.
+          { server: '!**', namespace }
+        : undefined;
+    if (turned !== undefined) {
+      local.set(canonicalJson(turned), turned);
+    }
   }
-  if (server === '*') {
+  return [...local.values()];
+}
+
+/**
+ * Argo CD takes the first entry whose globs match the URL of the cluster and the namespace
+ * (`DeriveServiceAccountToImpersonate`), and carries out nothing when it comes to one that is no glob.
+ */
+function localAccounts(accounts: readonly DestinationServiceAccount[], target: ProjectTarget) {
+  const local = new Map<string, DestinationServiceAccount>();
+  for (const account of accounts) {
+    const { server, namespace = '' } = account;
+    const turned = isGlob(server) ? { ...account, server: inCluster.server } : account;
+    const key = `${turned.server}/${namespace}`;
+    if ((turned === account || isServerOf(server, target)) && !local.has(key)) {
+      local.set(key, turned);
+    }
+  }
+  return [...local.values()];
+}
+
+function isDestinationForAgent({ name = '', server = '' }: Destination, target: ProjectTarget): boolean {
+  return name === '' ? isServerOf(server, target) : matchesGlob(name, target.agent);
+}
+
+/** Whether a destination denies an agent all namespaces. Argo CD obeys a negated name whatever the namespace is. */
+function isDenied({ name = '', server = '', namespace = '' }: Destination, target: ProjectTarget): boolean {
+  return (
+    (name.startsWith('!') && isNameOf(name.slice(1), target)) ||
+    (server.startsWith('!') && isServerOf(server.slice(1), target) && /^\**$/.test(namespace))
+  );
+}
+
+function isClusterOf(pattern: string, target: ProjectTarget): boolean {
+  return isNameOf(pattern, target) || isServerOf(pattern, target);
+}
+
+function isNameOf(pattern: string, { agent, clusters }: ProjectTarget): boolean {
+  return matchesGlob(pattern, agent) || clusters.some(({ name }) => name !== '' && matchesGlob(pattern, name));
+}
+
+function isServerOf(pattern: string, { agent, clusters }: ProjectTarget): boolean {
+  if (pattern === '*' || clusters.some(({ server }) => server !== '' && matchesGlob(pattern, server))) {
     return true;
   }
-  const pattern = URL.canParse(server) ? (new URL(server).searchParams.get('agentName') ?? '') : '';
-  return pattern !== '' && matchesGlob(pattern, agent);
+  const agents = URL.canParse(pattern) ? (new URL(pattern).searchParams.get('agentName') ?? '') : '';
+  return agents !== '' && matchesGlob(agents, agent);
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { absent, type Metadata, objectMeta, withoutUndefined } from './object.ts';
+import { absent, type Metadata, objectMeta, shortList, withoutUndefined } from './object.ts';
 
 /** Where an Application deploys to. */
 export interface Destination {
@@ -45,11 +45,29 @@ export interface AppProject {
   [other: string]: unknown;
 }
 
+/** A sync window of an AppProject, as far as the rules look into it. */
+export interface SyncWindow {
+  applications?: string[];
+  namespaces?: string[];
+  clusters?: string[];
+  andOperator?: boolean;
+  [other: string]: unknown;
+}
+
+/** Which service account Argo CD impersonates where, as far as the rules look into it. */
+export interface DestinationServiceAccount {
+  server: string;
+  namespace?: string;
+  [other: string]: unknown;
+}
+
 /** Argo CD's AppProject spec, as far as the rules look into it. */
 export interface AppProjectSpec {
   sourceNamespaces?: string[];
   destinations?: Destination[];
   roles?: unknown[];
+  syncWindows?: SyncWindow[];
+  destinationServiceAccounts?: DestinationServiceAccount[];
   [other: string]: unknown;
 }
 
@@ -63,7 +81,7 @@ const status = z.looseObject({
   operationState: absent(z.looseObject({ phase: absent(z.string()) })),
   health: absent(z.looseObject({ status: absent(z.string()) })),
   sync: absent(z.looseObject({ status: absent(z.string()) })),
-  conditions: absent(z.array(z.looseObject({ type: z.string(), message: z.string() }))),
+  conditions: absent(shortList(z.looseObject({ type: z.string(), message: z.string() }), 200)),
 });
 
 /** Parses an Application that came from outside (API server or peer); unknown fields are preserved. */
@@ -76,14 +94,27 @@ export const applicationSchema = withoutUndefined<Application>(
   }),
 );
 
+/** Most destinations, or source namespaces, of a project. One for each cluster of a large fleet, and for some namespaces. */
+const mostEntries = 5_000;
+const texts = absent(shortList(z.string(), mostEntries));
+
 /** Parses an AppProject that came from outside; unknown fields are preserved. */
 export const appProjectSchema = withoutUndefined<AppProject>(
   z.looseObject({
     metadata: objectMeta,
     spec: z.looseObject({
-      sourceNamespaces: absent(z.array(z.string())),
-      destinations: absent(z.array(destination)),
+      sourceNamespaces: absent(shortList(z.string(), mostEntries)),
+      destinations: absent(shortList(destination, mostEntries)),
       roles: absent(z.array(z.unknown())),
+      syncWindows: absent(
+        shortList(
+          z.looseObject({ applications: texts, namespaces: texts, clusters: texts, andOperator: absent(z.boolean()) }),
+          mostEntries,
+        ),
+      ),
+      destinationServiceAccounts: absent(
+        shortList(z.looseObject({ server: z.string(), namespace: absent(z.string()) }), mostEntries),
+      ),
     }),
   }),
 );

@@ -93,7 +93,8 @@ interface Kind {
   readonly name: string;
   readonly mode: 'managed' | 'autonomous';
   readonly make: (world: World) => void;
-  readonly store: (world: World) => Pick<LabCluster, 'writes'> & {
+  readonly remove: (world: World) => void;
+  readonly store: (world: World) => Pick<LabCluster, 'writes' | 'intercept'> & {
     readonly objects: { get(ref: ObjectRef): object | undefined; patch(ref: ObjectRef, patch: object): unknown };
   };
   readonly ref: ObjectRef;
@@ -118,6 +119,8 @@ const kinds: readonly Kind[] = [
     name: 'a managed Application on the cluster',
     mode: 'managed',
     make: ({ hub }) => void hub.applications.objects.create(application('a')),
+    remove: ({ hub }) =>
+      hub.applications.objects.delete({ namespace: 'a', name: 'shop' }, { propagation: 'Background' }),
     store: ({ cluster }) => cluster.applications,
     ref: { namespace: 'argocd', name: 'shop' },
     change: (n) => ({ spec: { source: { path: `theirs-${n}` } } }),
@@ -128,6 +131,8 @@ const kinds: readonly Kind[] = [
     name: 'an AppProject on the cluster',
     mode: 'managed',
     make: ({ hub }) => void hub.projects.objects.create(project),
+    remove: ({ hub }) =>
+      hub.projects.objects.delete({ namespace: 'argocd', name: 'team' }, { propagation: 'Background' }),
     store: ({ cluster }) => cluster.projects,
     ref: { namespace: 'argocd', name: 'team' },
     change: (n) => ({ spec: { sourceRepos: [`https://theirs-${n}`] } }),
@@ -144,6 +149,8 @@ const kinds: readonly Kind[] = [
         data: { url: base64('https://git'), project: base64('team') },
       });
     },
+    remove: ({ hub }) =>
+      hub.secrets.objects.delete({ namespace: 'argocd', name: 'git' }, { propagation: 'Background' }),
     store: ({ cluster }) => cluster.secrets,
     ref: { namespace: 'argocd', name: 'git' },
     change: (n) => ({ data: { url: base64(`https://theirs-${n}`) } }),
@@ -158,6 +165,8 @@ const kinds: readonly Kind[] = [
         metadata: { namespace: 'argocd', name: gpgKeysName },
         data: { key: 'public' },
       }),
+    remove: ({ hub }) =>
+      hub.configMaps.objects.delete({ namespace: 'argocd', name: gpgKeysName }, { propagation: 'Background' }),
     store: ({ cluster }) => cluster.configMaps,
     ref: { namespace: 'argocd', name: gpgKeysName },
     change: (n) => ({ data: { key: `theirs-${n}` } }),
@@ -168,6 +177,8 @@ const kinds: readonly Kind[] = [
     name: 'the mirror of an Application on the hub',
     mode: 'autonomous',
     make: ({ cluster }) => void cluster.applications.objects.create(application('argocd')),
+    remove: ({ cluster }) =>
+      cluster.applications.objects.delete({ namespace: 'argocd', name: 'shop' }, { propagation: 'Background' }),
     store: ({ hub }) => hub.applications,
     ref: { namespace: 'a', name: 'shop' },
     change: (n) => ({ spec: { source: { path: `theirs-${n}` } } }),
@@ -178,6 +189,8 @@ const kinds: readonly Kind[] = [
     name: 'the mirror of an AppProject on the hub',
     mode: 'autonomous',
     make: ({ cluster }) => void cluster.projects.objects.create(project),
+    remove: ({ cluster }) =>
+      cluster.projects.objects.delete({ namespace: 'argocd', name: 'team' }, { propagation: 'Background' }),
     store: ({ hub }) => hub.projects,
     ref: { namespace: 'argocd', name: 'a-team' },
     change: (n) => ({ spec: { sourceRepos: [`https://theirs-${n}`] } }),
@@ -222,5 +235,46 @@ test.each(kinds)(
     await lab.run(200_000);
     expect(now()).toEqual(expected);
     expect(retrying()).toBe(0);
+  },
+);
+
+test.each(kinds)(
+  '$name: a write that meets a conflict is repeated',
+  async ({ mode, make, store: storeOf, ref, change, content, expected }) => {
+    const all = await world(mode);
+    const { lab } = all;
+    const store = storeOf(all);
+    make(all);
+    await lab.run(5_000);
+    let conflicts = 2;
+    store.intercept = (call) => {
+      if (call === 'patch' && conflicts-- > 0) {
+        throw Object.assign(new Error('the object has been modified'), { status: 409, reason: 'Conflict' });
+      }
+    };
+    store.objects.patch(ref, change(1));
+    await lab.run(5_000);
+    expect(content(store.objects.get(ref) as never)).toEqual(expected);
+  },
+);
+
+test.each(kinds)(
+  '$name: a deletion that the API server refuses is tried again',
+  async ({ mode, make, remove, store: storeOf, ref }) => {
+    const all = await world(mode);
+    const { lab } = all;
+    const store = storeOf(all);
+    make(all);
+    await lab.run(5_000);
+    let refusals = 3;
+    store.intercept = (call) => {
+      if (call === 'delete' && refusals-- > 0) {
+        throw Object.assign(new Error('a webhook denies the request'), { status: 400, reason: 'BadRequest' });
+      }
+    };
+    remove(all);
+    await lab.run(60_000);
+    expect(refusals, 'it was refused').toBeLessThan(0);
+    expect(store.objects.get(ref)).toBeUndefined();
   },
 );

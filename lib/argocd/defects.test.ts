@@ -104,7 +104,7 @@ test('defect 49: what an autonomous agent speaks of is in its namespace on the h
   for (const namespace of ['argocd-edge', 'argocd', '']) {
     const found: { namespace: string; name: string } = mirrorSync.localRef({ name: 'shop', namespace });
     expect(found).toEqual({ namespace: 'argocd-edge', name: 'shop' });
-    expect(mirrorSync.holding(found)).toMatchObject({ uid: '', checksum: null });
+    expect(mirrorSync.reportOf(found)).toMatchObject({ uid: '', checksum: null });
   }
   stop.abort();
 });

@@ -1,8 +1,12 @@
 import { createContext, Script } from 'node:vm';
 
-/** How long an expression may look for a match. Those that people write take microseconds; the machine may be busy. */
-const patienceMs = 500;
-/** How long one that took longer is left alone. */
+/** Processor time in which one list of expressions is searched. The expressions that people write take microseconds. */
+const budgetMs = 50;
+/** Share of each expression before those that need more get the rest. */
+const shareMs = 2;
+/** A search on a busy machine ends after this time, whatever it got of the processor. */
+const patienceMs = 1_000;
+/** How long an expression or a list is left alone that needed more. */
 const restMs = 60_000;
 const longestExpression = 4_096;
 const remembered = 1_000;
@@ -22,29 +26,101 @@ interface Entry {
 const sandbox = createContext(
   Object.assign(Object.create(null), { expression: /$/, text: '', found: false }),
 ) as Sandbox;
-const search = new Script('found = expression.test(text)');
+const script = new Script('found = expression.test(text)');
 const cache = new Map<string, Entry>();
+/** Lists that took all their time, and until when they match nothing. */
+const resting = new WeakMap<readonly string[], number>();
 
 /**
- * Whether a text matches a regular expression anywhere. One that is invalid matches nothing, as for Argo CD; so does, for a
- * while, one that takes too long: whoever may write an AppProject must not be able to stop the program by it.
+ * Whether a text matches one of the entries between slashes, which are regular expressions, anywhere. One that is invalid
+ * matches nothing, as in Argo CD. All entries of a list together have 50 ms of processor time: whoever may write an
+ * AppProject must not be able to stop the program. An expression that needs more matches nothing for a minute; so does a
+ * list that needs more without it. A list is known by its identity.
  */
-export function matchesExpression(source: string, text: string): boolean {
-  const entry = entryOf(source);
-  if (entry.expression === undefined || performance.now() < entry.restsUntil) {
+export function matchesAnyExpression(entries: readonly string[], text: string): boolean {
+  const began = performance.now();
+  if (began < (resting.get(entries) ?? 0)) {
     return false;
   }
-  sandbox.expression = entry.expression;
-  sandbox.text = text;
-  try {
-    search.runInContext(sandbox, { timeout: patienceMs });
-    return sandbox.found;
-  } catch (error) {
-    if ((error as { code?: unknown }).code !== 'ERR_SCRIPT_EXECUTION_TIMEOUT') {
-      throw error;
+  const budget = new Budget(began);
+  const slow: Entry[] = [];
+  for (const entry of expressionsOf(entries)) {
+    if (budget.leftMs < shareMs) {
+      resting.set(entries, began + restMs);
+      break;
     }
-    entry.restsUntil = performance.now() + restMs;
+    const found = isFound(entry, text, budget, shareMs);
+    if (found === true) {
+      return true;
+    }
+    if (found === undefined) {
+      slow.push(entry);
+    }
+  }
+  for (const [index, entry] of slow.entries()) {
+    const found = isFound(entry, text, budget, budget.leftMs / (slow.length - index));
+    if (found === true) {
+      return true;
+    }
+    if (found === undefined) {
+      entry.restsUntil = began + restMs;
+    }
+  }
+  return false;
+}
+
+/** The processor time of one call. */
+class Budget {
+  readonly #endMs = threadMs() + budgetMs;
+  readonly #deadline: number;
+
+  constructor(began: number) {
+    this.#deadline = began + patienceMs;
+  }
+
+  get leftMs(): number {
+    return performance.now() < this.#deadline ? this.#endMs - threadMs() : 0;
+  }
+}
+
+/** Undefined when it takes longer. The other programs of a busy machine do not count. */
+function isFound({ expression }: Entry, text: string, budget: Budget, mostMs: number): boolean | undefined {
+  if (expression === undefined) {
     return false;
+  }
+  const endMs = threadMs() + mostMs;
+  sandbox.expression = expression;
+  sandbox.text = text;
+  for (;;) {
+    const leftMs = Math.min(endMs - threadMs(), budget.leftMs);
+    if (leftMs <= 0) {
+      return undefined;
+    }
+    try {
+      script.runInContext(sandbox, { timeout: Math.ceil(leftMs) });
+      return sandbox.found;
+    } catch (error) {
+      if ((error as { code?: unknown }).code !== 'ERR_SCRIPT_EXECUTION_TIMEOUT') {
+        throw error;
+      }
+    }
+  }
+}
+
+/** Processor time of this thread. */
+function threadMs(): number {
+  const { user, system } = process.threadCpuUsage();
+  return (user + system) / 1_000;
+}
+
+function* expressionsOf(entries: readonly string[]): Iterable<Entry> {
+  for (const entry of entries) {
+    if (entry.length >= 3 && entry.startsWith('/') && entry.endsWith('/')) {
+      const expression = entryOf(entry.slice(1, -1));
+      if (performance.now() >= expression.restsUntil) {
+        yield expression;
+      }
+    }
   }
 }
 

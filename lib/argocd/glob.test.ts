@@ -47,3 +47,25 @@ test.each([
   }
   expect(performance.now() - began).toBeLessThan(10_000);
 });
+
+const slow = (count: number) =>
+  Array.from({ length: count }, (_, index) => `/^(([a-z])+.)+[A-Z]([a-z])+$(?:${index})?/`);
+const text = `${'a'.repeat(40)}1`;
+
+test.each([20, 500])('%i slow expressions of one list have 50 ms of the processor together', (count) => {
+  const entries = slow(count);
+  const began = process.cpuUsage();
+  expect(matchesAny(entries, text)).toBe(false);
+  // Each of them alone would take for ever. The test has time for other work of the process.
+  expect(process.cpuUsage(began).user / 1_000).toBeLessThan(400);
+  const again = process.cpuUsage();
+  for (let round = 0; round < 100; round++) {
+    expect(matchesAny(entries, text)).toBe(false);
+  }
+  expect(process.cpuUsage(again).user / 1_000).toBeLessThan(400);
+});
+
+test('a good expression after slow ones matches', () => {
+  expect(matchesAny([...slow(10), '/^a+1$/'], text)).toBe(true);
+  expect(matchesAny([...slow(10), '/^a+1$/'], 'ab')).toBe(false);
+});

@@ -1,4 +1,4 @@
-import { matchesExpression } from './expression.ts';
+import { matchesAnyExpression } from './expression.ts';
 
 /**
  * Whether a text matches a glob of Argo CD (gobwas/glob without separators): `*` and `**` any characters, `?` one,
@@ -14,18 +14,17 @@ export function matchesGlob(pattern: string, text: string): boolean {
   return after(glob, characters, new Set([0])).has(characters.length);
 }
 
-/**
- * Whether a text matches an entry of a list: an entry between slashes is a regular expression that need not match the
- * whole text; what does not match so is still tried as a glob.
- */
-export function matchesAny(entries: readonly string[], text: string): boolean {
-  return entries.some((entry) => matchesSlashed(entry, text) || matchesGlob(entry, text));
+/** Whether a text is a glob of Argo CD. */
+export function isGlob(pattern: string): boolean {
+  return compiled(pattern) !== undefined;
 }
 
-function matchesSlashed(entry: string, text: string): boolean {
-  return (
-    entry.length >= 3 && entry.startsWith('/') && entry.endsWith('/') && matchesExpression(entry.slice(1, -1), text)
-  );
+/**
+ * Whether a text matches an entry of a list: an entry between slashes is a regular expression that need not match the
+ * whole text; it may match as a glob, too.
+ */
+export function matchesAny(entries: readonly string[], text: string): boolean {
+  return entries.some((entry) => matchesGlob(entry, text)) || matchesAnyExpression(entries, text);
 }
 
 type Part =

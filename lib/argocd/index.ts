@@ -25,11 +25,16 @@ export { mirrorProject, projectObjection } from './autonomous/mirror.ts';
 export { type ListedResource, resourceListChecksum, specChecksum } from './checksums.ts';
 export { matchesAny, matchesGlob } from './glob.ts';
 export { configMapSchema, type GpgKeys, gpgKeysName, isGpgKeys } from './gpg-keys.ts';
+export { impersonatedUser } from './impersonation.ts';
 export { ApplicationCopies, type ApplicationCopiesOptions } from './managed/cluster/application-copies.ts';
 export type { AdoptionPolicy, MismatchPolicy } from './managed/cluster/copy-plan.ts';
 export type { RecreatePolicy } from './managed/cluster/recreate.ts';
 export { managedCopyDigest } from './managed/copy.ts';
-export { HubApplications, type HubApplicationsOptions } from './managed/hub/hub-applications.ts';
+export {
+  type DisconnectedAgent,
+  HubApplications,
+  type HubApplicationsOptions,
+} from './managed/hub/hub-applications.ts';
 export { type NamespaceMapping, oneNamespace, sameNamespaces } from './managed/mapping.ts';
 export { agentErrorCondition, annotations, skipSyncLabel } from './names.ts';
 export { type Metadata, namespaceName, objectName, opaqueId } from './object.ts';
@@ -60,6 +65,8 @@ export type {
 } from './peer/messages.ts';
 export type { SyncStats } from './peer/stats.ts';
 export { Warnings } from './peer/warnings.ts';
+export type { ArgoCluster } from './project-clusters.ts';
+export { admitsNamespace, permitsDestination } from './project-permissions.ts';
 export { replicateAppProjects } from './replicas/cluster/app-projects.ts';
 export type { ClusterReplicaOptions } from './replicas/cluster/cluster-replica.ts';
 export { replicateGpgKeys } from './replicas/cluster/gpg-keys.ts';
@@ -69,6 +76,12 @@ export { type HubPublisherOptions, publishAppProjects } from './replicas/hub/app
 export { publishGpgKeys } from './replicas/hub/gpg-keys.ts';
 export { ProjectMirrors, type ProjectMirrorsOptions } from './replicas/hub/project-mirrors.ts';
 export { publishRepositories } from './replicas/hub/repositories.ts';
-export { ownerOfMirror, projectForHub, projectMirrorName } from './replicas/project-mirror.ts';
+export {
+  ownerOfMirror,
+  type ProjectMirrorPlace,
+  projectForHub,
+  projectMirrorName,
+} from './replicas/project-mirror.ts';
+export { referenceMirror } from './replicas/reference-mirror.ts';
 export { isRepository, projectOfRepository, type RepositorySecret, secretSchema } from './repository.ts';
 export { applicationRouter, isSkipped, type RoutingOptions, withoutMirrors } from './routing.ts';

@@ -34,6 +34,8 @@ export const annotations = {
   mirrorOf: 'argocd-agent.argoproj-labs.io/mirror-of',
   /** On such a mirror: the checksum of the agent's own object and that of the mirror which was made of it. */
   mirrorChecksums: 'argocd-agent.argoproj-labs.io/mirror-checksums',
+  /** On such a mirror: the digest of the agent's own object and that of the mirror which was made of it. */
+  mirrorDigests: 'argocd-agent.argoproj-labs.io/mirror-digests',
   /** kubectl's own; meaningless on another cluster. */
   lastApplied: 'kubectl.kubernetes.io/last-applied-configuration',
 } as const;
@@ -46,3 +48,12 @@ export const agentErrorCondition = 'AgentError';
 
 /** Condition type with which the principal reports on a hub Application what it waits for, or a harmless irregularity. */
 export const agentWarningCondition = 'AgentWarning';
+
+/**
+ * Condition type with which the principal reports on a hub Application that the agent whose status it shows is not connected.
+ * Argo CD's UI shows types that end with `Warning` as warnings.
+ */
+export const agentDisconnectedCondition = 'AgentDisconnectedWarning';
+
+/** The condition types that only the principal writes. An agent neither gets nor reports them. */
+export const principalConditions = [agentWarningCondition, agentDisconnectedCondition] as const;

@@ -18,6 +18,13 @@ export interface Metadata {
 export const absent = <S extends z.ZodType>(schema: S) =>
   z.preprocess((value) => (value === null ? undefined : value), schema.optional());
 
+/**
+ * A list of at most `most` items. Its length is looked at first: checking the items of a long list takes seconds, and each
+ * item that is not as expected adds to the error.
+ */
+export const shortList = <S extends z.ZodType>(item: S, most: number) =>
+  z.array(z.unknown()).max(most).pipe(z.array(item));
+
 /** A map of strings. */
 export const strings = z.record(z.string(), z.string());
 
@@ -48,7 +55,7 @@ export const objectMeta = z.looseObject({
   generation: absent(z.number()),
   labels: absent(strings),
   annotations: absent(strings),
-  finalizers: absent(z.array(z.string())),
+  finalizers: absent(shortList(z.string(), 100)),
   deletionTimestamp: absent(z.string()),
 });
 
@@ -57,14 +64,23 @@ export function withoutUndefined<T>(schema: z.ZodType): z.ZodType<T> {
   return schema.transform((value) => prune(value)) as unknown as z.ZodType<T>;
 }
 
+/** Copies only what holds an undefined value: an Application may have a hundred thousand others. */
 function prune(value: unknown): unknown {
-  if (Array.isArray(value)) {
-    return value.map(prune);
-  }
   if (value === null || typeof value !== 'object') {
     return value;
   }
-  return Object.fromEntries(
-    Object.entries(value).flatMap(([key, item]) => (item === undefined ? [] : [[key, prune(item)]])),
-  );
+  if (Array.isArray(value)) {
+    const items = value.map(prune);
+    return items.some((item, index) => item !== value[index]) ? items : value;
+  }
+  let isPruned = false;
+  const entries: [string, unknown][] = [];
+  for (const [key, item] of Object.entries(value)) {
+    const kept = prune(item);
+    isPruned ||= kept === undefined || kept !== item;
+    if (kept !== undefined) {
+      entries.push([key, kept]);
+    }
+  }
+  return isPruned ? Object.fromEntries(entries) : value;
 }

@@ -21,9 +21,10 @@ export function isSameOperation(started: unknown, operation: Readonly<Record<str
 }
 
 /**
- * What has to be patched along with an operation where none is: Argo CD would go on from a state that says that one is carried
- * out, instead of beginning the new one. argocd-server takes every state away.
+ * The patch that goes with a new operation, as argocd-server makes it: the state of the one before is taken away. Argo CD's
+ * application controller merges the new state into an old one, so an operation that waits (for a sync window) would later
+ * resume with the former results, and end without applying anything; one that seems to run would be resumed at once.
  */
-export function withoutStaleState({ status }: Application): MergePatch {
-  return isInProgress(status?.operationState) ? { status: { operationState: null } } : {};
+export function withoutFormerState({ status }: Application): MergePatch {
+  return status?.operationState === undefined ? {} : { status: { operationState: null } };
 }

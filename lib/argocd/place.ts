@@ -4,3 +4,9 @@ import type { ObjectRef } from '../sync/index.ts';
 export function placeOf({ namespace, name }: ObjectRef): string {
   return `${namespace}/${name}`;
 }
+
+/** The reverse of {@link placeOf}. */
+export function refAt(place: string): ObjectRef {
+  const [namespace = '', name = ''] = place.split('/');
+  return { namespace, name };
+}

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { wellKnown } from '../base/index.ts';
-import { isProjectForAgent, type Mapping } from './app-project-rules.ts';
+import { isProjectForAgent, type Mapping, type ProjectTarget } from './app-project-rules.ts';
 import type { AppProject } from './application.ts';
 import { absent, type Metadata, objectMeta, strings, withoutUndefined } from './object.ts';
 import { isSkipped } from './routing.ts';
@@ -42,7 +42,7 @@ export function projectOfRepository({ data }: RepositorySecret): string | undefi
 export function isRepositoryForAgent(
   secret: RepositorySecret,
   project: AppProject | undefined,
-  agent: string,
+  target: ProjectTarget,
   mapping: Mapping,
 ): boolean {
   return (
@@ -50,6 +50,6 @@ export function isRepositoryForAgent(
     !isSkipped(secret) &&
     project !== undefined &&
     project.metadata.name === projectOfRepository(secret) &&
-    isProjectForAgent(project, agent, mapping)
+    isProjectForAgent(project, target, mapping)
   );
 }

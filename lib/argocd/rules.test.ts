@@ -85,23 +85,28 @@ test('a glob made from a text by putting wild cards in matches the text', () => 
   }
 });
 
+const target = (agent: string) => ({
+  agent,
+  clusters: [{ name: agent, server: `https://proxy:9090?agentName=${agent}` }],
+});
+
 const project = (spec: AppProject['spec']): AppProject => ({ metadata: { name: 'p', uid: 'u' }, spec });
 
 test('defect 41: a project goes to the agents that its destinations and source namespaces mean', () => {
   const some = project({ destinations: [{ name: 'a*', namespace: '*' }], sourceNamespaces: ['a1', 'b1'] });
-  expect(isProjectForAgent(some, 'a1', 'namespace')).toBe(true);
-  expect(isProjectForAgent(some, 'a2', 'namespace')).toBe(false);
-  expect(isProjectForAgent(some, 'a2', 'destination')).toBe(true);
-  expect(isProjectForAgent(some, 'b1', 'namespace')).toBe(false);
+  expect(isProjectForAgent(some, target('a1'), 'namespace')).toBe(true);
+  expect(isProjectForAgent(some, target('a2'), 'namespace')).toBe(false);
+  expect(isProjectForAgent(some, target('a2'), 'destination')).toBe(true);
+  expect(isProjectForAgent(some, target('b1'), 'namespace')).toBe(false);
   const denying = project({ destinations: [{ name: '*' }, { name: '!a2' }] });
-  expect(isProjectForAgent(denying, 'a2', 'destination')).toBe(false);
-  expect(isProjectForAgent(denying, 'a1', 'destination')).toBe(true);
+  expect(isProjectForAgent(denying, target('a2'), 'destination')).toBe(false);
+  expect(isProjectForAgent(denying, target('a1'), 'destination')).toBe(true);
   const server = project({ destinations: [{ server: 'https://proxy:9090?agentName=a1' }, { server: 'not a url' }] });
-  expect(isProjectForAgent(server, 'a1', 'destination')).toBe(true);
-  expect(isProjectForAgent(server, 'a2', 'destination')).toBe(false);
+  expect(isProjectForAgent(server, target('a1'), 'destination')).toBe(true);
+  expect(isProjectForAgent(server, target('a2'), 'destination')).toBe(false);
   const untouched = project({ destinations: [{ server: '*', namespace: '*' }] });
-  expect(isProjectForAgent(untouched, 'a1', 'namespace')).toBe(false);
-  expect(isProjectForAgent(untouched, 'a1', 'destination')).toBe(true);
+  expect(isProjectForAgent(untouched, target('a1'), 'namespace')).toBe(false);
+  expect(isProjectForAgent(untouched, target('a1'), 'destination')).toBe(true);
 });
 
 test('defect 41: an agent gets its own destinations once, turned to itself, and no roles', () => {
@@ -117,11 +122,11 @@ test('defect 41: an agent gets its own destinations once, turned to itself, and 
     sourceRepos: ['*'],
   });
   const local = (namespace: string) => ({ name: 'in-cluster', server: 'https://kubernetes.default.svc', namespace });
-  expect(projectForAgent(whole, 'a1', 'namespace').spec).toEqual({
+  expect(projectForAgent(whole, target('a1'), 'namespace').spec).toEqual({
     destinations: [local('x'), local('z')],
     sourceRepos: ['*'],
   });
-  expect(projectForAgent(whole, 'a1', 'destination').spec.sourceNamespaces).toEqual(['a1']);
+  expect(projectForAgent(whole, target('a1'), 'destination').spec.sourceNamespaces).toEqual(['a1']);
 });
 
 test('a merge patch between two values makes the second of the first', () => {
@@ -147,6 +152,12 @@ test('an Application from outside keeps what is not known, and null is absent', 
     status: { summary: { images: ['i'] }, health: {} },
   });
   expect(applicationSchema.safeParse({ metadata: { name: '' }, spec: {} }).success).toBe(false);
+});
+
+test('a long list is refused by its length, with one issue, however many items are not as expected', () => {
+  const conditions = Array<object>(60_000).fill({});
+  const { error } = applicationSchema.safeParse({ metadata: { name: 'a' }, spec: {}, status: { conditions } });
+  expect(error?.issues).toEqual([expect.objectContaining({ code: 'too_big', path: ['status', 'conditions'] })]);
 });
 
 function anyObject(dice: Random, depth: number): Record<string, unknown> {

@@ -7,8 +7,8 @@ interface Termination<M> {
 }
 
 /**
- * Wishes to end an operation that were carried out, until it has ended. Argo CD's controller overwrites what is written to
- * the state of an operation while it looks at it: one that goes on as if nobody had ended it is ended again.
+ * Terminations that were carried out, until the operation has ended. Argo CD's controller overwrites the state of an
+ * operation while it processes it: an operation that continues is terminated again.
  */
 export class Terminations<M> {
   readonly #asked = new Map<string, Termination<M>>();
@@ -19,7 +19,7 @@ export class Terminations<M> {
     this.#asked.set(place, { uid: local.metadata.uid, startedAt, message });
   }
 
-  /** What has to be carried out again, now that the Application is like this. */
+  /** The termination to carry out again, given the Application as it is now. */
   overruled(place: string, local: Application | undefined): M | undefined {
     const asked = this.#asked.get(place);
     if (asked === undefined) {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { AuthError, checkPairing, createAuthMethod, GoExpression, isDnsLabel, parseAuth } from './index.ts';
+import { isDnsLabel } from '../base/index.ts';
+import { AuthError, checkPairing, createAuthMethod, GoExpression, parseAuth } from './index.ts';
 import { authError, peer, request } from './testing/peers.ts';
 
 describe('--auth', () => {
@@ -72,7 +73,7 @@ describe('--auth', () => {
 
 test('a header that a proxy sets', async () => {
   const method = await createAuthMethod(parseAuth('header:X-Client:^agent-(.+)$'));
-  expect(await method.authenticate(request, peer({ headers: { 'x-client': 'agent-c1' } }))).toBe('c1');
+  expect(await method.authenticate(request, peer({ headers: { 'x-client': 'agent-c1' } }))).toEqual({ agent: 'c1' });
   await expect(method.authenticate(request, peer())).rejects.toEqual(authError('no-credentials'));
   await expect(method.authenticate(request, peer({ headers: { 'x-client': 'c1' } }))).rejects.toEqual(
     authError('bad-credentials'),

@@ -1,11 +1,11 @@
 import { AuthError } from './errors.ts';
 import { compilePattern, type GoExpression } from './pattern.ts';
 
-/** The one way in which a principal lets agents in: its flag `--auth`, parsed. */
+/** The principal's authentication method: its flag `--auth`, parsed. */
 export type AuthChoice =
   | {
       readonly method: 'mtls';
-      /** What of the client certificate names the agent. */
+      /** The part of the client certificate that names the agent. */
       readonly source: 'subject' | 'uri';
       /** Its first group is the agent's name. */
       readonly pattern: GoExpression;
@@ -22,7 +22,7 @@ export type AuthChoice =
 /**
  * Parses `--auth`: `mtls:subject:<re>`, `mtls:uri:<re>`, `mtls:<re>`, `userpass:<file>` or `header:<name>:<re>`.
  *
- * @throws AuthError `configuration`, its message begins as that of argocd-agent
+ * @throws AuthError `configuration`; its message begins like argocd-agent's
  */
 export function parseAuth(text: string): AuthChoice {
   const [method, config] = splitOnce(text);
@@ -45,8 +45,8 @@ export function parseAuth(text: string): AuthChoice {
 }
 
 /**
- * Checks that an authentication method fits how the principal listens: certificates need TLS, and a header is only to
- * be believed behind a proxy that ends TLS.
+ * Checks that an authentication method fits how the principal listens: certificates need TLS, and a header can be trusted
+ * only behind a proxy that terminates TLS.
  *
  * @throws AuthError `configuration`
  */

@@ -1,18 +1,19 @@
 /**
- * Why somebody was not let in.
+ * Why an authentication failed.
  *
  * | code | meaning |
  * |---|---|
  * | `configuration` | the authentication method itself is set up wrongly (a flag, a file, a key) |
- * | `unknown-method` | the agent uses a method that is not configured here |
- * | `no-credentials` | nothing was presented that the method could check |
- * | `bad-credentials` | what was presented does not hold |
- * | `bad-name` | the identity found is not acceptable as an agent name |
+ * | `unknown-method` | the agent uses a method that is not configured |
+ * | `no-credentials` | the request has no credentials for the method |
+ * | `bad-credentials` | the credentials are wrong |
+ * | `bad-name` | the proved identity is no valid agent name |
  * | `revoked` | the certificate is on the blocklist |
  * | `bad-token` | the token is malformed, forged, expired, for another purpose or from another issuer |
- * | `wrong-certificate` | the token is good, the connection (its certificate, its proxy's header) is somebody else's |
- * | `wrong-mode` | the agent is known in the other mode |
- * | `too-many-logins` | too many passwords wait to be checked; the agent is told to come back later |
+ * | `wrong-certificate` | the token is valid, but the connection (its certificate, its proxy's header) belongs to another agent |
+ * | `wrong-mode` | the agent is registered in the other mode |
+ * | `too-many-logins` | too many passwords wait to be checked; the agent must retry later |
+ * | `too-often` | the agent logs in too often; it must retry later |
  */
 export type AuthErrorCode =
   | 'configuration'
@@ -24,7 +25,8 @@ export type AuthErrorCode =
   | 'bad-token'
   | 'wrong-certificate'
   | 'wrong-mode'
-  | 'too-many-logins';
+  | 'too-many-logins'
+  | 'too-often';
 
 const hints: Readonly<Partial<Record<AuthErrorCode, string>>> = {
   'unknown-method': "The agent's --creds and the principal's --auth must name the same method.",
@@ -38,19 +40,21 @@ const hints: Readonly<Partial<Record<AuthErrorCode, string>>> = {
   'wrong-certificate': 'Each agent needs credentials of its own. If nobody mixed them up, the token was stolen.',
   'too-many-logins':
     'Hashes of a lower bcrypt cost are checked faster. If the log shows wrong passwords, somebody guesses.',
+  'too-often':
+    "Two agents with the same name take the connection from each other, or somebody else has the agent's credentials.",
   'wrong-mode':
     "To let it change its mode, set annotation argocd-agent.argoproj-labs.io/agent-mode of the agent's cluster Secret to the new one.",
 };
 
-/** A refusal, in words for the operator of the principal. Never holds a secret. */
+/** A refusal, worded for the operator of the principal. It never contains a secret. */
 export class AuthError extends Error {
   override readonly name = 'AuthError';
   readonly code: AuthErrorCode;
-  /** What to do about it, where something can be done. */
+  /** What the operator can do about it. */
   readonly hint?: string;
-  /** The name that was claimed, where there was one. */
+  /** The claimed name, if there was one. */
   readonly agent?: string;
-  /** What the agent is told beyond that it is refused; only for agents whose credentials hold. */
+  /** A detail for the agent besides the refusal itself; only for agents with valid credentials. */
   readonly answer?: string;
 
   constructor(

@@ -1,9 +1,10 @@
+import { isDnsLabel } from '../base/index.ts';
 import { AuthError } from './errors.ts';
-import { type ClientInfo, isDnsLabel } from './identity.ts';
+import type { ClientInfo } from './identity.ts';
 import type { AuthMethod } from './method.ts';
 import type { GoExpression } from './pattern.ts';
 
-/** The agent is who a request header says that a trusted proxy has set. */
+/** Takes the agent's name from a request header that a trusted proxy sets. */
 export function headerMethod(options: { readonly header: string; readonly pattern: GoExpression }): AuthMethod {
   const { header, pattern } = options;
   const identify = (peer: ClientInfo): string | undefined => {
@@ -30,7 +31,7 @@ export function headerMethod(options: { readonly header: string; readonly patter
       if (name === undefined) {
         throw new AuthError('no-credentials', `The request has no header ${header}`);
       }
-      return name;
+      return { agent: name };
     },
   };
 }

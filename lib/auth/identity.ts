@@ -1,6 +1,6 @@
 import type { X509Certificate } from 'node:crypto';
 
-/** How an agent works: `managed` takes its Applications from the principal, `autonomous` gives its own to it. */
+/** An agent's mode: `managed` receives its Applications from the principal, `autonomous` reports its own to it. */
 export type AgentMode = 'managed' | 'autonomous';
 
 /** Whether a text is one of the two modes. */
@@ -8,38 +8,38 @@ export function isAgentMode(value: string): value is AgentMode {
   return value === 'managed' || value === 'autonomous';
 }
 
-/** Who an access token speaks for. */
-export interface AgentIdentity {
+/** The identity that an agent has proved. */
+export interface Login {
+  /** The agent's name, always a DNS-1123 label. */
   readonly agent: string;
+  /** A digest of the credentials, where the method can withdraw them; the agent's tokens contain it. */
+  readonly credential?: string;
+}
+
+/** The agent that an access token was issued to. */
+export interface AgentIdentity extends Login {
   readonly mode: AgentMode;
 }
 
-/** The other end of a connection, as far as the transport knows it. */
+/** The remote end of a connection, as the transport knows it. */
 export interface ClientInfo {
   /** `address:port`. */
   readonly address: string;
   /** Whether the connection is encrypted. */
   readonly encrypted: boolean;
-  /** The client certificate, present only if it was verified against the trusted CAs and is in force. */
+  /** The client certificate; present only if it was verified against the trusted CAs and is valid now. */
   readonly certificate?: X509Certificate;
-  /** Request headers that credentials may be in, names in lower case (only what the caller chose to pass on). */
+  /** The request headers that may hold credentials, names in lower case; the caller selects them. */
   header(name: string): string | undefined;
-  /** Whether nobody waits for an answer any more. */
+  /** Whether the caller has gone away. */
   isGone?(): boolean;
 }
 
-/** What an agent presents to get tokens: argocd-agent's `AuthRequest`. */
+/** An agent's request for tokens: argocd-agent's `AuthRequest`. */
 export interface AuthRequest {
   readonly method: string;
   readonly credentials: Readonly<Record<string, string>>;
   readonly mode: AgentMode;
   readonly version: string;
   readonly agentNamespace: string;
-}
-
-const label = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
-
-/** Whether a name is a DNS-1123 label, as every agent name must be. */
-export function isDnsLabel(name: string): boolean {
-  return label.test(name);
 }

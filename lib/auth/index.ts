@@ -7,12 +7,12 @@ export {
   type AuthRequest,
   type ClientInfo,
   isAgentMode,
-  isDnsLabel,
+  type Login,
 } from './identity.ts';
 export type { AuthMethod } from './method.ts';
 export { mtlsMethod } from './mtls.ts';
 export { GoExpression } from './pattern.ts';
-export { authenticateWith, checkTokenHolder, createAuthMethod } from './registry.ts';
+export { authenticateWith, checkToken, createAuthMethod } from './registry.ts';
 export { commonNameOf, fingerprintOf, subjectOf } from './subject.ts';
 export { TokenAuthority, type TokenPair } from './tokens.ts';
 export { parseUserDatabase, type UserDatabase, userpassMethod } from './userpass.ts';

@@ -1,20 +1,22 @@
-import type { AuthRequest, ClientInfo } from './identity.ts';
+import type { AgentIdentity, AuthRequest, ClientInfo, Login } from './identity.ts';
 
-/** One way for agents to prove who they are. */
+/** A method by which agents prove their identity. */
 export interface AuthMethod {
-  /** The name that agents put into their requests: `mtls`, `userpass` or `header`. */
+  /** The method's name in agents' requests: `mtls`, `userpass` or `header`. */
   readonly name: string;
+  /** @throws AuthError when the credentials prove no identity */
+  authenticate(request: AuthRequest, peer: ClientInfo): Promise<Login>;
   /**
-   * The agent's name, always a DNS-1123 label.
+   * The identity that the connection itself proves; undefined when it proves none. A token is refused on a connection that
+   * proves another identity, so a stolen token alone is worthless. Absent where only requests name agents.
    *
-   * @throws AuthError when the credentials do not prove one
-   */
-  authenticate(request: AuthRequest, peer: ClientInfo): Promise<string>;
-  /**
-   * Who the connection itself says that the peer is; undefined when it does not say. A token counts only on a connection
-   * that does not say somebody else: with a stolen token alone nobody gets in. Absent where only requests name agents.
-   *
-   * @throws AuthError when what the connection shows names no agent
+   * @throws AuthError when the connection's identity is no agent
    */
   identify?(peer: ClientInfo): string | undefined;
+  /**
+   * Checks that the credentials of an earlier login are still valid. Absent where only expiry or the blocklist ends them.
+   *
+   * @throws AuthError when they were withdrawn or replaced
+   */
+  check?(identity: AgentIdentity): Promise<void>;
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import {
   authenticateWith,
-  checkTokenHolder,
+  checkToken,
   commonNameOf,
   createAuthMethod,
   fingerprintOf,
@@ -46,9 +46,9 @@ describe('client certificates', () => {
   test('the first group of the expression is the agent', async () => {
     const certificate = await certificateOf([{ O: ['fleet'] }, { CN: ['cluster1'] }], ['https://x/', 'spiffe://td/c2']);
     const bySubject = mtlsMethod({ source: 'subject', pattern: new GoExpression('CN=([^,]+),O=fleet') });
-    expect(await bySubject.authenticate(request, peer({ certificate }))).toBe('cluster1');
+    expect(await bySubject.authenticate(request, peer({ certificate }))).toEqual({ agent: 'cluster1' });
     const byUri = mtlsMethod({ source: 'uri', pattern: new GoExpression('^spiffe://td/(.+)$') });
-    expect(await byUri.authenticate(request, peer({ certificate }))).toBe('c2');
+    expect(await byUri.authenticate(request, peer({ certificate }))).toEqual({ agent: 'c2' });
     await expect(bySubject.authenticate(request, peer())).rejects.toEqual(authError('no-credentials'));
     const elsewhere = mtlsMethod({ source: 'subject', pattern: new GoExpression('CN=([^,]+),O=other') });
     await expect(elsewhere.authenticate(request, peer({ certificate }))).rejects.toEqual(authError('bad-credentials'));
@@ -67,7 +67,7 @@ describe('client certificates', () => {
     });
     await expect(method.authenticate(request, peer({ certificate }))).rejects.toEqual(authError('revoked'));
     blocked.clear();
-    expect(await method.authenticate(request, peer({ certificate }))).toBe('cluster1');
+    expect(await method.authenticate(request, peer({ certificate }))).toEqual({ agent: 'cluster1' });
   });
 
   test('another method than the configured one is refused', async () => {
@@ -82,19 +82,20 @@ test('a token counts only on a connection that is not somebody else', async () =
   const token = { agent: 'one', mode: 'managed' } as const;
   const mtls = mtlsMethod({ source: 'subject', pattern: new GoExpression('CN=([^,]+)') });
   const holder = (name: string) => certificateOf([{ CN: [name] }]);
-  checkTokenHolder(mtls, token, peer({ certificate: await holder('one') }));
+  await checkToken(mtls, token, peer({ certificate: await holder('one') }));
   const other = peer({ certificate: await holder('two') });
-  expect(() => checkTokenHolder(mtls, token, other)).toThrow(authError('wrong-certificate'));
-  expect(() => checkTokenHolder(mtls, token, other)).toThrow(
+  await expect(checkToken(mtls, token, other)).rejects.toThrow(authError('wrong-certificate'));
+  await expect(checkToken(mtls, token, other)).rejects.toThrow(
     'The token is of agent one, the client certificate of agent two',
   );
-  expect(() => checkTokenHolder(mtls, token, peer())).toThrow(authError('no-credentials'));
+  await expect(checkToken(mtls, token, peer())).rejects.toThrow(authError('no-credentials'));
 
   const header = headerMethod({ header: 'x-agent', pattern: new GoExpression('^(.+)$') });
-  checkTokenHolder(header, token, peer({ headers: { 'x-agent': 'one' } }));
-  checkTokenHolder(header, token, peer());
-  expect(() => checkTokenHolder(header, token, peer({ headers: { 'x-agent': 'two' } }))).toThrow(
+  await checkToken(header, token, peer({ headers: { 'x-agent': 'one' } }));
+  await checkToken(header, token, peer());
+  await expect(checkToken(header, token, peer({ headers: { 'x-agent': 'two' } }))).rejects.toThrow(
     authError('wrong-certificate'),
   );
-  checkTokenHolder(userpassMethod(parseUserDatabase('')), token, peer());
+  const users = userpassMethod(parseUserDatabase(''));
+  await expect(checkToken(users, token, peer())).rejects.toThrow(authError('bad-credentials'));
 });

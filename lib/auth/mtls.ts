@@ -1,11 +1,12 @@
+import { isDnsLabel } from '../base/index.ts';
 import { AuthError } from './errors.ts';
-import { type ClientInfo, isDnsLabel } from './identity.ts';
+import type { ClientInfo } from './identity.ts';
 import type { AuthMethod } from './method.ts';
 import type { GoExpression } from './pattern.ts';
 import { fingerprintOf, subjectOf, urisOf } from './subject.ts';
 
 /**
- * The agent is who its verified client certificate says: the first group of an expression over the subject (as Go
+ * Takes the agent's name from its verified client certificate: the first group of an expression over the subject (as Go
  * prints it) or over each URI among the alternative names.
  *
  * @param isRevoked whether a certificate is blocked, by its fingerprint (`fingerprintOf`)
@@ -35,5 +36,5 @@ export function mtlsMethod(options: {
     }
     return name;
   };
-  return { name: 'mtls', identify, authenticate: async (_request, peer) => identify(peer) };
+  return { name: 'mtls', identify, authenticate: async (_request, peer) => ({ agent: identify(peer) }) };
 }

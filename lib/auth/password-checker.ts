@@ -23,12 +23,12 @@ interface Job extends Comparison {
 }
 
 /**
- * Compares passwords with bcrypt hashes in threads of their own, so that guessing costs those who guess and not the fleet:
- * the event loop does not notice, the number that may wait is bounded, and every address has its turn.
+ * Compares passwords with bcrypt hashes in threads of their own, so that guessing does not slow the fleet down: the event
+ * loop stays free, the number of waiting comparisons is bounded, and addresses take turns.
  */
 export class PasswordChecker {
   readonly #limits: PasswordLimits;
-  /** What waits, by the address that it is for; the addresses take turns. */
+  /** Waiting comparisons by address; addresses take turns. */
   readonly #waiting = new Map<string, Job[]>();
   readonly #idle: Worker[] = [];
   #threads = 0;
@@ -41,9 +41,9 @@ export class PasswordChecker {
   /**
    * Whether a password fits a hash.
    *
-   * @param from `address:port` of whoever asks
-   * @param isWanted whether the answer is still waited for when its turn has come
-   * @throws AuthError `too-many-logins` when too many wait already, or nobody waits any more
+   * @param from `address:port` of the peer
+   * @param isWanted whether the peer still waits when its turn has come
+   * @throws AuthError `too-many-logins` when too many comparisons wait, or the peer has gone away
    */
   compare({ password, hash }: Comparison, from: string, isWanted: () => boolean = () => true): Promise<boolean> {
     const address = from.replace(/:\d+$/, '');
@@ -74,10 +74,10 @@ export class PasswordChecker {
     }
   }
 
-  /** The next one that somebody still waits for. */
+  /** The next comparison whose peer still waits. */
   #next(): Job | undefined {
     for (const [address, jobs] of this.#waiting) {
-      // To the end of the row, if it has more.
+      // The address goes to the end of the queue if it has more.
       this.#waiting.delete(address);
       const job = jobs.shift();
       if (jobs.length > 0) {

@@ -1,9 +1,9 @@
 import { parentPort } from 'node:worker_threads';
 import { compareSync } from 'bcryptjs';
 
-// Runs as a thread of its own: bcrypt is meant to be slow, and nobody else shall wait for it.
+// Runs in a thread of its own: bcrypt is slow on purpose and must not block the event loop.
 
-/** A question to the thread. */
+/** A request to the thread. */
 export interface Comparison {
   readonly password: string;
   readonly hash: string;

@@ -1,25 +1,25 @@
 import { RE2JS } from 're2js';
 import { AuthError } from './errors.ts';
 
-/** Longest text that is searched, in UTF-16 units. Names of agents, and what they are written in, are far shorter. */
+/** Longest text that is searched, in UTF-16 units. Agent names, subjects and URIs are far shorter. */
 const longestText = 4_096;
 
 /**
- * A regular expression in the language of Go (RE2), which flags of argocd-agent hold. A search takes time in proportion to
- * the text, whatever the expression: text of strangers is looked for names, and no expression that an operator may have
- * written must let them stop the program. A text of more than 4,096 characters matches nothing.
+ * A regular expression in Go's syntax (RE2), as flags of argocd-agent have it. A search takes time linear in the text,
+ * whatever the expression: the text comes from strangers, and no operator's expression may let them stop the program. A
+ * text of more than 4,096 characters matches nothing.
  */
 export class GoExpression {
   readonly source: string;
   readonly #compiled: RE2JS;
 
-  /** @throws Error that names the place, for what Go would not compile either */
+  /** @throws Error that names the position, for an expression that Go does not compile either */
   constructor(source: string) {
     this.source = source;
     this.#compiled = RE2JS.compile(source);
   }
 
-  /** How many groups capture something. */
+  /** Number of capturing groups. */
   get groups(): number {
     return this.#compiled.groupCount();
   }
@@ -29,7 +29,7 @@ export class GoExpression {
     return text.length <= longestText && this.#compiled.matcher(text).find();
   }
 
-  /** What the first group captures in the first match; undefined without one. */
+  /** The text of the first group in the first match; undefined without a match. */
   firstGroup(text: string): string | undefined {
     if (text.length > longestText) {
       return undefined;

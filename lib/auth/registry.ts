@@ -1,17 +1,17 @@
 import type { AuthChoice } from './choice.ts';
 import { AuthError } from './errors.ts';
 import { headerMethod } from './header.ts';
-import type { AgentIdentity, AuthRequest, ClientInfo } from './identity.ts';
+import type { AgentIdentity, AuthRequest, ClientInfo, Login } from './identity.ts';
 import type { AuthMethod } from './method.ts';
 import { mtlsMethod } from './mtls.ts';
 import { userFile } from './user-file.ts';
 import { userpassMethod } from './userpass.ts';
 
 /**
- * Sets up the method that `--auth` asks for.
+ * Creates the method that `--auth` selects.
  *
  * @param options.isRevoked whether a client certificate is blocked; only `mtls` asks
- * @param options.warn takes what is wrong with a user database
+ * @param options.warn receives problems of a user database
  * @throws AuthError `configuration` when the user database cannot be read
  */
 export async function createAuthMethod(
@@ -32,11 +32,11 @@ export async function createAuthMethod(
 }
 
 /**
- * Lets the one configured method decide.
+ * Authenticates by the configured method.
  *
  * @throws AuthError `unknown-method` when the agent uses another one
  */
-export async function authenticateWith(method: AuthMethod, request: AuthRequest, peer: ClientInfo): Promise<string> {
+export async function authenticateWith(method: AuthMethod, request: AuthRequest, peer: ClientInfo): Promise<Login> {
   if (request.method !== method.name) {
     const used = request.method === '' ? 'no method' : `the method "${request.method.slice(0, 32)}"`;
     throw new AuthError('unknown-method', `The agent uses ${used}; this principal takes ${method.name} only`);
@@ -45,14 +45,16 @@ export async function authenticateWith(method: AuthMethod, request: AuthRequest,
 }
 
 /**
- * Checks that a token and the connection that it came over speak of the same agent.
+ * Checks that a token and its connection name the same agent, and that the credentials of the agent's login are still
+ * valid.
  *
- * @throws AuthError `wrong-certificate` when the connection is somebody else's, and what the method throws
+ * @throws AuthError `wrong-certificate` when the connection belongs to another agent, and errors of the method
  */
-export function checkTokenHolder(method: AuthMethod, { agent }: AgentIdentity, peer: ClientInfo): void {
+export async function checkToken(method: AuthMethod, identity: AgentIdentity, peer: ClientInfo): Promise<void> {
+  const { agent } = identity;
   const holder = method.identify?.(peer);
   if (holder === undefined || holder === agent) {
-    return;
+    return method.check?.(identity);
   }
   const shown = method.name === 'mtls' ? 'client certificate' : 'connection';
   throw new AuthError('wrong-certificate', `The token is of agent ${agent}, the ${shown} of agent ${holder}`, {

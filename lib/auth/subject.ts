@@ -2,7 +2,7 @@ import 'reflect-metadata';
 import type { X509Certificate } from 'node:crypto';
 import { Name, X509Certificate as ParsedCertificate, SubjectAlternativeNameExtension } from '@peculiar/x509';
 
-/** The attributes that Go gives a name to, in the order in which its `pkix.Name` prints them. */
+/** The attributes that Go names, in the order in which its `pkix.Name` prints them. */
 const goOrder = ['SERIALNUMBER', 'CN', 'POSTALCODE', 'STREET', 'ST', 'L', 'OU', 'O', 'C'] as const;
 
 type GoName = (typeof goOrder)[number];
@@ -25,7 +25,7 @@ const goNames: Readonly<Record<string, GoName>> = {
   '2.5.4.17': 'POSTALCODE',
 };
 
-/** Object identifiers of the other attributes that the parser gives a name to. */
+/** Object identifiers of the other attributes that the parser names. */
 const oids: Readonly<Record<string, string>> = {
   DC: '0.9.2342.19200300.100.1.25',
   E: '1.2.840.113549.1.9.1',
@@ -35,12 +35,13 @@ const oids: Readonly<Record<string, string>> = {
   T: '2.5.4.12',
 };
 
-/** Names that hold one value only: the last one in the certificate. */
+/** Attributes of which only the last value in the certificate counts. */
 const single: ReadonlySet<GoName> = new Set(['CN', 'SERIALNUMBER']);
 
 /**
- * The subject of a certificate as Go's `pkix.Name.String` writes it, since the regular expressions of argocd-agent's
- * principal are written for that: comma-separated, common name before organisation, equal attributes joined by `+`.
+ * The subject of a certificate as Go's `pkix.Name.String` writes it, because operators write regular expressions for
+ * argocd-agent's principal against that form: comma-separated, common name before organisation, equal attributes joined
+ * by `+`.
  */
 export function subjectOf(certificate: X509Certificate): string {
   const known = new Map<GoName, string[]>();
@@ -82,9 +83,9 @@ export function fingerprintOf(certificate: X509Certificate): string {
   return certificate.fingerprint256.replaceAll(':', '');
 }
 
-/** The subject alone: reading all of a certificate takes twenty times as long, and every agent that connects has one. */
+/** Reads the subject alone: parsing a whole certificate takes twenty times as long, for every agent that connects. */
 function nameOf({ raw }: X509Certificate): Name {
-  // Certificate → tbsCertificate → version (may be left out), serial number, signature, issuer, validity, subject (RFC 5280).
+  // Certificate → tbsCertificate → version (optional), serial number, signature, issuer, validity, subject (RFC 5280).
   let at = contentOf(raw, contentOf(raw, 0).start).start;
   const version = 0xa0;
   if (raw[at] === version) {
@@ -96,7 +97,7 @@ function nameOf({ raw }: X509Certificate): Name {
   return new Name(raw.subarray(at, contentOf(raw, at).end));
 }
 
-/** Where the content of an element of DER is. OpenSSL has read all of it before. */
+/** The bounds of a DER element's content. OpenSSL has parsed the whole certificate before. */
 function contentOf(der: Buffer, offset: number): { start: number; end: number } {
   const first = der.readUInt8(offset + 1);
   const start = offset + 2;

@@ -16,15 +16,16 @@ const audiences = {
 
 const accessSeconds = 5 * 60;
 const refreshSeconds = 24 * 60 * 60;
-/** A refresh token with less than this left is replaced when it is used. */
+/** A refresh token with less than this left to live is replaced when it is used. */
 const renewRefreshBelowSeconds = 10 * 60;
 
-/** Keys that count beside the present one; more changes than that within 5 minutes are a mistake. */
+/** Former keys that are accepted beside the current one; more changes within 5 minutes are a mistake. */
 const maxFormerKeys = 3;
 
+const credentialSchema = z.string().min(1).max(128).optional();
 const subjectSchema = z.object({ clientID: z.string().min(1), mode: z.enum(['managed', 'autonomous']) });
 
-/** The two tokens of an agent; `refreshToken` is absent when the one in use lives on. */
+/** The two tokens of an agent; `refreshToken` is absent when the current one stays in use. */
 export interface TokenPair {
   readonly accessToken: string;
   readonly refreshToken?: string;
@@ -32,15 +33,16 @@ export interface TokenPair {
 
 /**
  * Issues and checks the tokens of argocd-agent: RS512, issuer `argocd-agent-server`, one audience per purpose, `sub` a
- * JSON text with client ID and mode. Access tokens live 5 minutes, refresh tokens 24 hours, resource-proxy tokens
- * have no end. Times are checked without leeway, as Go peers do.
+ * JSON text with client ID and mode. The claim `credential`, an addition to argocd-agent's, is the digest of the
+ * credentials of the login, where there is one. Access tokens live 5 minutes, refresh tokens 24 hours; resource-proxy tokens
+ * do not expire. Times are checked without leeway, as Go peers do.
  */
 export class TokenAuthority {
   #privateKey: KeyObject;
   #publicKey: KeyObject;
-  /** Keys that were replaced, and until when, in seconds, what they signed counts. */
+  /** Replaced keys, and until when, in seconds, their signatures are accepted. */
   #former: { readonly publicKey: KeyObject; readonly until: number }[] = [];
-  /** Public keys that are named as former ones: what they signed counts until it expires. */
+  /** Public keys that are configured as former ones: their tokens are accepted until they expire. */
   #named: readonly KeyObject[] = [];
   readonly #now: () => Date;
 
@@ -65,14 +67,14 @@ export class TokenAuthority {
   }
 
   /**
-   * Signs with another key from now on. What the keys named as former signed counts until it expires, or until they are no
-   * longer named. If the key that was in use is not among them, what it signed counts for 5 more minutes, the life of an
-   * access token, so that agents in the midst of something notice nothing; within that time they should be made to log in
-   * anew. A key that leaked is better replaced by a restart, after which its tokens are worth nothing.
+   * Signs with another key from now on. Tokens of the keys in `former` are accepted until they expire, or until the keys
+   * are no longer listed. If the replaced key is not listed, its tokens are accepted for 5 more minutes, the life of an
+   * access token, so that requests under way succeed; within that time agents should log in again. After a leak, restart
+   * the program instead: then tokens of the old key are refused at once.
    *
    * @param former public keys, PEM
-   * @returns whether agents should log in anew
-   * @throws AuthError `configuration` when the key cannot be used; the present one stays
+   * @returns whether agents should log in again
+   * @throws AuthError `configuration` when the key cannot be used; the current one stays
    */
   rotate(pem: string, former: readonly string[] = []): boolean {
     const key = parseKey(pem);
@@ -87,7 +89,7 @@ export class TokenAuthority {
       return false;
     }
     const until = this.#seconds() + accessSeconds;
-    // A key that comes back is no former one.
+    // A key that returns is not a former one.
     this.#former = [...this.#formerKeys(), { publicKey: this.#publicKey, until }]
       .filter((former) => !former.publicKey.equals(publicKey))
       .slice(-maxFormerKeys);
@@ -96,11 +98,11 @@ export class TokenAuthority {
     return true;
   }
 
-  /** Both tokens for an agent that has proved who it is. */
+  /** Both tokens for an agent that has proved its identity. */
   async issue(identity: AgentIdentity): Promise<Required<TokenPair>> {
     const [accessToken, refreshToken] = await Promise.all([
-      this.#sign(audiences.access, subjectOf(identity), accessSeconds),
-      this.#sign(audiences.refresh, subjectOf(identity), refreshSeconds),
+      this.#sign(audiences.access, claimsOf(identity), accessSeconds),
+      this.#sign(audiences.refresh, claimsOf(identity), refreshSeconds),
     ]);
     return { accessToken, refreshToken };
   }
@@ -113,7 +115,7 @@ export class TokenAuthority {
   /**
    * A new access token for a refresh token, and a new refresh token if this one is near its end.
    *
-   * @param allow looks at the agent once more (removed, revoked); it throws to refuse
+   * @param allow checks the agent again (removed, revoked); it throws to refuse
    * @throws AuthError `bad-token`, or what `allow` throws
    */
   async refresh(token: string, allow?: (identity: AgentIdentity) => void | Promise<void>): Promise<TokenPair> {
@@ -122,12 +124,12 @@ export class TokenAuthority {
     if (expires - this.#seconds() < renewRefreshBelowSeconds) {
       return this.issue(identity);
     }
-    return { accessToken: await this.#sign(audiences.access, subjectOf(identity), accessSeconds) };
+    return { accessToken: await this.#sign(audiences.access, claimsOf(identity), accessSeconds) };
   }
 
-  /** The token with which Argo CD reaches an agent's live resources through the principal; it never expires. */
+  /** The token by which Argo CD reads an agent's live resources through the principal; it never expires. */
   async issueResourceProxy(agent: string): Promise<string> {
-    return this.#sign(audiences.resourceProxy, agent, undefined);
+    return this.#sign(audiences.resourceProxy, { sub: agent }, undefined);
   }
 
   /** The agent that a resource-proxy token is for. @throws AuthError `bad-token` */
@@ -139,7 +141,7 @@ export class TokenAuthority {
     return payload.sub;
   }
 
-  /** Whether a resource-proxy token is for this agent and of the key in use: one of a former key counts only for a while. */
+  /** Whether a resource-proxy token is for this agent and of the current key: tokens of a former key expire. */
   async isLastingResourceProxy(token: string, agent: string): Promise<boolean> {
     try {
       const { payload } = await jwtVerify(token, this.#publicKey, this.#rules(audiences.resourceProxy));
@@ -167,7 +169,13 @@ export class TokenAuthority {
     if (payload.exp === undefined) {
       throw new AuthError('bad-token', 'The token has no end of validity');
     }
-    return { identity: { agent: parsed.data.clientID, mode: parsed.data.mode }, expires: payload.exp };
+    const credential = credentialSchema.safeParse(payload.credential);
+    if (!credential.success) {
+      throw new AuthError('bad-token', 'The credential in the token is no digest');
+    }
+    const { clientID: agent, mode } = parsed.data;
+    const identity = { agent, mode, ...(credential.data === undefined ? {} : { credential: credential.data }) };
+    return { identity, expires: payload.exp };
   }
 
   async #check(audience: string, token: string) {
@@ -196,12 +204,11 @@ export class TokenAuthority {
     return this.#former.filter((former) => former.until > now);
   }
 
-  async #sign(audience: string, subject: string, seconds: number | undefined): Promise<string> {
+  async #sign(audience: string, claims: TokenClaims, seconds: number | undefined): Promise<string> {
     const now = this.#seconds();
-    const token = new SignJWT()
+    const token = new SignJWT({ ...claims })
       .setProtectedHeader({ alg: algorithm, typ: 'JWT' })
       .setIssuer(tokenIssuer)
-      .setSubject(subject)
       .setAudience([audience])
       .setNotBefore(now)
       .setIssuedAt(now)
@@ -222,7 +229,7 @@ function parseKey(pem: string): KeyObject {
   try {
     key = createPrivateKey(pem);
   } catch {
-    // The cause is left out: OpenSSL's messages may quote the input.
+    // No cause: OpenSSL's messages may quote the input.
     throw new AuthError('configuration', 'The JWT signing key is not a private key in PEM form (PKCS#8)');
   }
   const bits = key.asymmetricKeyDetails?.modulusLength;
@@ -232,8 +239,14 @@ function parseKey(pem: string): KeyObject {
   return key;
 }
 
-function subjectOf(identity: AgentIdentity): string {
-  return JSON.stringify({ clientID: identity.agent, mode: identity.mode });
+interface TokenClaims {
+  readonly sub: string;
+  readonly credential?: string;
+}
+
+function claimsOf({ agent, mode, credential }: AgentIdentity): TokenClaims {
+  const sub = JSON.stringify({ clientID: agent, mode });
+  return credential === undefined ? { sub } : { sub, credential };
 }
 
 function reasonOf(error: unknown): string {

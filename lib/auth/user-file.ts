@@ -2,15 +2,15 @@ import { readFile, stat } from 'node:fs/promises';
 import { AuthError } from './errors.ts';
 import { parseUserDatabase, type UserDatabase } from './userpass.ts';
 
-/** How often, at most, the file is looked at. */
+/** Shortest time between two reads of the file. */
 const lookMs = 5000;
 
 /**
- * The user database in a file, read anew when the file has changed, so that nobody has to restart the principal for a new
- * agent. A file that cannot be read any more leaves the users as they were.
+ * The user database in a file. A change of the file is read without a restart of the principal. If the file becomes
+ * unreadable, the users stay as they are.
  *
- * @param warn takes what is wrong with the file
- * @throws AuthError `configuration` when the file cannot be read at first
+ * @param warn receives problems of the file
+ * @throws AuthError `configuration` when the first read fails
  */
 export async function userFile(
   path: string,

@@ -1,9 +1,18 @@
+import { generateKeyPairSync } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { hash } from 'bcryptjs';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { type AuthError, createAuthMethod, parseUserDatabase, userpassMethod } from './index.ts';
+import {
+  type AgentIdentity,
+  type AuthError,
+  checkToken,
+  createAuthMethod,
+  parseUserDatabase,
+  TokenAuthority,
+  userpassMethod,
+} from './index.ts';
 import { PasswordChecker } from './password-checker.ts';
 import { authError, peer, request } from './testing/peers.ts';
 import { userFile } from './user-file.ts';
@@ -33,7 +42,7 @@ describe('names and passwords', () => {
       await writeFile(join(folder, 'users'), `cluster1:${good}\n`);
       const method = await createAuthMethod({ method: 'userpass', file: join(folder, 'users') });
       const login = (credentials: Record<string, string>) => method.authenticate({ ...request, credentials }, peer());
-      expect(await login({ clientid: 'cluster1', clientsecret: 'secret' })).toBe('cluster1');
+      expect(await login({ clientid: 'cluster1', clientsecret: 'secret' })).toMatchObject({ agent: 'cluster1' });
       await expect(login({ clientid: 'cluster1', clientsecret: 'wrong' })).rejects.toEqual(
         authError('bad-credentials'),
       );
@@ -62,25 +71,58 @@ describe('names and passwords', () => {
       const method = userpassMethod(users);
       const login = (clientid: string, clientsecret = 'secret') =>
         method.authenticate({ ...request, credentials: { clientid, clientsecret } }, peer());
-      expect(await login('cluster1')).toBe('cluster1');
+      expect(await login('cluster1')).toMatchObject({ agent: 'cluster1' });
       const other = await hash('other', 4);
       await writeFile(file, `cluster1:${other}\ncluster2:${good}\nnonsense\n`);
-      expect(await login('cluster1')).toBe('cluster1');
+      expect(await login('cluster1')).toMatchObject({ agent: 'cluster1' });
       await expect(login('cluster2')).rejects.toEqual(authError('bad-credentials'));
       time = 5000;
-      expect(await login('cluster2')).toBe('cluster2');
+      expect(await login('cluster2')).toMatchObject({ agent: 'cluster2' });
       await expect(login('cluster1')).rejects.toEqual(authError('bad-credentials'));
-      expect(await login('cluster1', 'other')).toBe('cluster1');
+      expect(await login('cluster1', 'other')).toMatchObject({ agent: 'cluster1' });
       expect(warnings).toEqual([expect.stringContaining('line 3 has no colon')]);
       await rm(file);
       for (time of [10_000, 20_000]) {
-        expect(await login('cluster2')).toBe('cluster2');
+        expect(await login('cluster2')).toMatchObject({ agent: 'cluster2' });
       }
       expect(warnings).toHaveLength(2);
       expect(warnings[1]).toContain('the users stay as they were');
     } finally {
       await rm(folder, { recursive: true });
     }
+  });
+
+  test('tokens of a name end when it is removed or its password changes', async () => {
+    const other = await hash('other', 4);
+    let users = parseUserDatabase(`cluster1:${good}\ncluster2:${good.replace(/.$/, 'x')}\n`);
+    const method = userpassMethod(async () => users);
+    let now = Date.parse('2026-08-21T00:00:00Z');
+    const key = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey;
+    const tokens = TokenAuthority.fromPem(key.export({ type: 'pkcs8', format: 'pem' }).toString(), {
+      now: () => new Date(now),
+    });
+    const credentials = { clientid: 'cluster1', clientsecret: 'secret' };
+    const login = await method.authenticate({ ...request, credentials }, peer());
+    let { accessToken, refreshToken } = await tokens.issue({ ...login, mode: 'managed' });
+    const check = (identity: AgentIdentity) => checkToken(method, identity, peer());
+    // Also with a refresh token of a refresh token.
+    for (let day = 0; day < 3; day++) {
+      now += 86_395_000;
+      const pair = await tokens.refresh(refreshToken, check);
+      ({ accessToken, refreshToken } = { refreshToken, ...pair });
+      await check(await tokens.verifyAccess(accessToken));
+    }
+    users = parseUserDatabase(`cluster1:${other}\n`);
+    await expect(tokens.refresh(refreshToken, check)).rejects.toEqual(authError('bad-token'));
+    await expect(check(await tokens.verifyAccess(accessToken))).rejects.toThrow('password of "cluster1" was changed');
+    users = parseUserDatabase(`cluster2:${good}\n`);
+    await expect(tokens.refresh(refreshToken, check)).rejects.toEqual(authError('bad-credentials'));
+    await expect(check(await tokens.verifyAccess(accessToken))).rejects.toThrow('no longer in the user database');
+    users = parseUserDatabase(`cluster1:${good}\n`);
+    await check(await tokens.verifyAccess(accessToken));
+    // Tokens of earlier versions do not say what they rest on.
+    const old = await tokens.issue({ agent: 'cluster1', mode: 'managed' });
+    await expect(tokens.refresh(old.refreshToken, check)).rejects.toEqual(authError('bad-token'));
   });
 
   /** A checker that records what it is asked, and says yes. */
@@ -119,7 +161,7 @@ describe('names and passwords', () => {
     const { checker, asked } = recordingChecker();
     const method = userpassMethod({ hashes: new Map([['c1', good]]), warnings: [] }, checker);
     for (let login = 0; login < 3; login++) {
-      expect(await method.authenticate(withPassword('c1', 's'), peer())).toBe('c1');
+      expect(await method.authenticate(withPassword('c1', 's'), peer())).toMatchObject({ agent: 'c1' });
     }
     expect(asked).toHaveLength(1);
     checker.compare = async () => {
@@ -132,7 +174,7 @@ describe('names and passwords', () => {
       );
     }
     expect(asked).toEqual([good, 'wrong', 'wrong']);
-    expect(await method.authenticate(withPassword('c1', 's'), peer())).toBe('c1');
+    expect(await method.authenticate(withPassword('c1', 's'), peer())).toMatchObject({ agent: 'c1' });
   });
 
   test.each(['$2a$', '$2b$', '$2x$', '$2y$'])('hashes of revision %s count', async (revision) => {

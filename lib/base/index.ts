@@ -3,13 +3,27 @@
  * program, no cluster and no protocol.
  */
 export { abortable, aborted, onAbort, sleep, withDeadline } from './abort.ts';
+export {
+  bracketed,
+  hostPort,
+  listenHost,
+  networkOf,
+  plainAddress,
+  splitHostPort,
+  withoutBrackets,
+} from './addresses.ts';
 export { Backoff, type BackoffOptions, backoffDelay } from './backoff.ts';
 export { BoundedMap, BoundedSet } from './bounded.ts';
 export { canonicalJson, digestOf } from './canonical-json.ts';
+export { isDnsLabel } from './dns-label.ts';
+export { FairTurns, type TurnLimits } from './fair-turns.ts';
+export { jsonSize } from './json-size.ts';
 export { KeyedMutex } from './keyed-mutex.ts';
+export { isLabelKey, isLabelValue } from './label.ts';
 export { type LabelTest, labelSelector } from './label-selector.ts';
 export type { Logger } from './logger.ts';
 export { applyMergePatch, isEqual, type MergePatch, mergePatchBetween } from './merge-patch.ts';
 export { compareVersions, isNewerVersion } from './resource-version.ts';
 export { Semaphore } from './semaphore.ts';
+export { type RateLimit, TokenBucket } from './token-bucket.ts';
 export { wellKnown } from './well-known.ts';

@@ -1,3 +1,5 @@
+import { isLabelValue } from './label.ts';
+
 /** Whether labels are selected. */
 export type LabelTest = (labels: Readonly<Record<string, string>>) => boolean;
 
@@ -6,7 +8,6 @@ const value = `(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?)?`;
 const isIn = new RegExp(String.raw`^(${key})\s+(in|notin)\s*\(([^()]*)\)$`);
 const isEqualTo = new RegExp(String.raw`^(${key})\s*(==|=|!=|>|<)\s*(${value})$`);
 const isThere = new RegExp(String.raw`^(!?)\s*(${key})$`);
-const isValue = new RegExp(`^${value}$`);
 
 /**
  * The test that a label selector stands for, in the text form of Kubernetes: `a=b`, `a==b`, `a!=b`, `a in (b,c)`,
@@ -28,7 +29,7 @@ function requirement(text: string): LabelTest {
   const [, set = '', operator, list = ''] = isIn.exec(text) ?? [];
   if (operator !== undefined) {
     const values = list.split(',').map((one) => one.trim());
-    if (!values.every((one) => isValue.test(one))) {
+    if (!values.every((one) => isLabelValue(one))) {
       throw new SyntaxError(`"${text}" is no requirement of a label selector`);
     }
     return (labels) => {

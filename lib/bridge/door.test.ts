@@ -9,26 +9,16 @@ const report = (metadata: object) =>
   messageEvent('application', eventTypes.statusUpdate, { metadata: { name: 'app', ...metadata }, spec: {} }, origin);
 const text = (json: string): WireEvent => ({ ...report({}), data: Buffer.from(json) });
 
-test.each([
-  '',
-  '.',
-  '..',
-  'a/b',
-  'A',
-  ' a',
-  'a\n',
-  'a\u0000',
-  'ü',
-  '__proto__',
-  'a'.repeat(254),
-  'a'.repeat(1_000_000),
-])('a name that no object can have is refused (%#)', (name) => {
-  expect(() => messageOf(report({ name }))).toThrow(/metadata.name/);
-  const error = { resourceName: name, resourceNamespace: '', message: '' };
-  expect(() => messageOf(messageEvent('application', eventTypes.error, error, origin))).toThrow(/resourceName/);
-  const told = { kind: 'Application', name, uid: '', checksum: null };
-  expect(() => messageOf(messageEvent('resourceResync', eventTypes.requestUpdate, told, origin))).toThrow(/name/);
-});
+test.each(['', '.', '..', 'a/b', 'A', ' a', 'a\n', 'a\u0000', 'ü', '__proto__', 'a'.repeat(254), 'a'.repeat(10_000)])(
+  'a name that no object can have is refused (%#)',
+  (name) => {
+    expect(() => messageOf(report({ name }))).toThrow(/metadata.name/);
+    const error = { resourceName: name, resourceNamespace: '', message: '' };
+    expect(() => messageOf(messageEvent('application', eventTypes.error, error, origin))).toThrow(/resourceName/);
+    const told = { kind: 'Application', name, uid: '', checksum: null };
+    expect(() => messageOf(messageEvent('resourceResync', eventTypes.requestUpdate, told, origin))).toThrow(/name/);
+  },
+);
 
 test.each(['a.b', 'a/b', '..', 'A', 'a'.repeat(64)])('a namespace that cannot be is refused (%#)', (namespace) => {
   expect(() => messageOf(report({ namespace }))).toThrow(/metadata.namespace/);
@@ -40,7 +30,7 @@ test.each(['a b', 'a\n', 'ü', 'a'.repeat(129)])('a uid that none gives is refus
 
 test('what is larger than any object is not even parsed', () => {
   const large = { ...report({}), data: Buffer.alloc(4 * 1024 * 1024 + 1, '[') };
-  expect(() => messageOf(large)).toThrow(/more than any object may have/);
+  expect(() => messageOf(large)).toThrow(/has 4194305 bytes; 4194304 are accepted/);
 });
 
 test('what is nested deeper than anybody needs is not parsed; brackets in texts do not count', () => {

@@ -3,7 +3,6 @@ export { ConnectionObserver, type EventCounter } from './connection-observer.ts'
 export { detailedStores } from './detailed-stores.ts';
 export { type EventObserver, type EventOutcome, EventTimer, resourceTypeOf } from './event-timer.ts';
 export { EventTracer } from './event-tracer.ts';
-export { FairSender, type FairSenderLimits } from './fair-sender.ts';
 export { kubeClient, kubeRate, startInformer } from './kube-access.ts';
 export { kubeStore } from './kube-store.ts';
 export { loggedStore, type StoreDetail } from './logged-store.ts';
@@ -13,6 +12,6 @@ export { namespaceCreator } from './namespace-creator.ts';
 export { type ProgramFlags, type RunningProgram, startProgram } from './program.ts';
 export { type ReceiveWindowLimits, receiveWindowLimits } from './receive-window.ts';
 export { retryForever } from './retry.ts';
-export { adaptStream, type EngineListener, type StreamAdapter } from './stream-adapter.ts';
+export { adaptStream, type EngineListener, type SendTurns, type StreamAdapter, sendTurns } from './stream-adapter.ts';
 export { allSynced } from './synced.ts';
 export { refusalOf, UnservedEvents } from './unserved.ts';

@@ -25,10 +25,10 @@ test('how much an agent may send ahead can be set', () => {
     receiveWindowLimits(size === undefined ? {} : { ARGOCD_AGENT_RECV_QUEUE_SIZE: size }, (message) =>
       warnings.push(message),
     );
-  expect([limits().maxEvents, limits('7').maxEvents]).toEqual([5_000, 7]);
+  expect([limits().maxEvents, limits('7').maxEvents]).toEqual([1_000, 7]);
   expect(warnings).toEqual([]);
   for (const bad of ['0', '-3', 'many']) {
-    expect(limits(bad).maxEvents).toBe(5_000);
+    expect(limits(bad).maxEvents).toBe(1_000);
   }
   expect(warnings).toHaveLength(3);
 });

@@ -1,12 +1,5 @@
-import type { Logger } from '../base/index.ts';
-import {
-  type ClientOptions,
-  Informer,
-  KubeClient,
-  type KubeObject,
-  type RateLimit,
-  type ResourceType,
-} from '../kube/index.ts';
+import type { Logger, RateLimit } from '../base/index.ts';
+import { type ClientOptions, Informer, KubeClient, type KubeObject, type ResourceType } from '../kube/index.ts';
 import { FatalError, intFlag } from '../ops/index.ts';
 
 /** Rates that argocd-agent has when they are not set; here there is none then. */

@@ -9,13 +9,8 @@ import {
   opaqueId,
   secretSchema,
 } from '../argocd/index.ts';
-import { dataOf, eventTypes, messageEvent, objectEvent, targets, WireError, type WireEvent } from '../wire/index.ts';
+import { dataOf, eventTypes, messageEvent, objectEvent, targets, type WireEvent } from '../wire/index.ts';
 
-/**
- * The largest payload that is read. An API server takes no object of more than 3 MiB; of a much larger one the mere reading
- * could exhaust the memory, since its parts may take thirty times their length.
- */
-const maxPayloadBytes = 4 * 1024 * 1024;
 const maxErrorCharacters = 4_096;
 
 const error = z.object({
@@ -33,6 +28,7 @@ const resyncPayloads: Readonly<Record<string, z.ZodType>> = {
     uid: opaqueId,
     checksum,
     digest: opaqueId.exactOptional(),
+    principalUid: opaqueId.exactOptional(),
   }),
   'request-synced-resource-list': z.object({ checksum, complete: z.boolean().exactOptional() }),
   'response-synced-resource': z.object({
@@ -75,33 +71,25 @@ export function messageOf(event: WireEvent): Message | undefined {
   switch (event.target) {
     case targets.application:
       if (type === 'error') {
-        return message({ target: event.target, error: read(event, error) });
+        return message({ target: event.target, error: dataOf(event, error) });
       }
       if (!applicationTypes.includes(type)) {
         return undefined;
       }
-      return message({ target: event.target, object: read(event, applicationSchema) });
+      return message({ target: event.target, object: dataOf(event, applicationSchema) });
     case targets.appProject:
     case targets.repository:
     case targets.gpgKey: {
       const schema = replicaTypes.includes(type) ? replicaSchemas[event.target] : undefined;
-      return schema && message({ target: event.target, object: read(event, schema) });
+      return schema && message({ target: event.target, object: dataOf(event, schema) });
     }
     case targets.resourceResync: {
       const schema = resyncPayloads[type];
-      return schema && message({ target: event.target, payload: read(event, schema) });
+      return schema && message({ target: event.target, payload: dataOf(event, schema) });
     }
     default:
       return undefined;
   }
-}
-
-function read<T>(event: WireEvent, schema: z.ZodType<T>): T {
-  const { target, data } = event;
-  if (data.byteLength > maxPayloadBytes) {
-    throw new WireError('too-large', `The ${target} event has ${data.byteLength} bytes, more than any object may have`);
-  }
-  return dataOf(event, schema);
 }
 
 /** The event that carries a message. `source` is the CloudEvent's source. */

@@ -6,8 +6,10 @@ export interface ReceiveWindowLimits {
   readonly maxBytes: number;
 }
 
-/** The default for each peer. A parsed event can take thirty times its length in memory. */
-const defaultLimits: ReceiveWindowLimits = { maxEvents: 5_000, maxBytes: 16 * 1024 * 1024 };
+/**
+ * The default for each peer: argocd-agent's queue has 1,000 events. A parsed event can take thirty times its length in memory.
+ */
+const defaultLimits: ReceiveWindowLimits = { maxEvents: 1_000, maxBytes: 4 * 1024 * 1024 };
 
 /**
  * The limits that ARGOCD_AGENT_RECV_QUEUE_SIZE sets. ARGOCD_AGENT_SEND_QUEUE_SIZE has no effect: events are not queued for

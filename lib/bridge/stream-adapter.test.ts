@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Message } from '../argocd/index.ts';
+import { FairTurns, type TurnLimits } from '../base/index.ts';
 import { createLogger } from '../ops/index.ts';
 import {
   acknowledgement,
@@ -9,13 +10,21 @@ import {
   WireError,
   type WireEvent,
 } from '../wire/index.ts';
-import { adaptStream, eventOf, FairSender, type ReceiveWindowLimits } from './index.ts';
+import { adaptStream, eventOf, type ReceiveWindowLimits, type SendTurns } from './index.ts';
 
+const oneByOne: TurnLimits = {
+  messages: 1,
+  bytes: 1_000_000,
+  milliseconds: Number.POSITIVE_INFINITY,
+  messagesPerPeer: 1,
+  millisecondsPerPeer: Number.POSITIVE_INFINITY,
+  restFactor: 0,
+};
 const ids = { resourceId: 'app_1', eventId: 'app_1_2' };
 const object = { metadata: { name: 'app', namespace: 'ns', uid: '1', resourceVersion: '2' }, spec: {} };
 const message: Message = { target: 'application', type: 'create', principalUid: 'p', ...ids, object };
 
-function start(receiveWindow?: ReceiveWindowLimits, sender?: FairSender) {
+function start(receiveWindow?: ReceiveWindowLimits, sending?: SendTurns) {
   const sent: WireEvent[] = [];
   const heard: unknown[] = [];
   const state = { room: true, drained: (): void => undefined, ended: false, paused: false, tooLarge: false };
@@ -53,7 +62,8 @@ function start(receiveWindow?: ReceiveWindowLimits, sender?: FairSender) {
     other: ({ target }) => heard.push(`other ${target}`),
     unreadable: ({ target }) => heard.push(`unreadable ${target}`),
     ...(receiveWindow === undefined ? {} : { receiveWindow }),
-    ...(sender === undefined ? {} : { sender }),
+    accepts: ({ target }) => target !== 'gpgkey',
+    ...(sending === undefined ? {} : { sending }),
   });
   return { peer, sent, heard, state };
 }
@@ -108,6 +118,20 @@ test('defect 37: defect 45: what cannot be read or is not for us is acknowledged
   expect(sent.map(({ target }) => target)).toEqual(['eventProcessed', 'eventProcessed']);
 });
 
+test('what the peer may not send is refused before its payload is looked at', () => {
+  const { peer, sent, heard } = start();
+  const event = eventOf(message, 'them');
+  peer.event({
+    ...event,
+    target: 'gpgkey',
+    get data(): Uint8Array {
+      throw new Error('it is read');
+    },
+  });
+  expect(heard).toEqual(['unreadable gpgkey']);
+  expect(sent.map(({ target }) => target)).toEqual(['eventProcessed']);
+});
+
 const numbered = (number: number): Message => ({ ...message, resourceId: `app_${number}`, eventId: `app_${number}_1` });
 
 test('a peer that sends more than is worked off waits, copies count once', () => {
@@ -152,8 +176,8 @@ test('a message over the limit is left to a later attempt, not thrown at whoever
 
 test('after its turn a peer waits, and is told when it may go on, unless the stream is full or has ended', () => {
   const next: (() => void)[] = [];
-  const sender = new FairSender({ messages: 1, bytes: 1_000_000, messagesPerPeer: 1 }, (run) => next.push(run));
-  const { peer, heard, sent, state } = start(undefined, sender);
+  const sending: SendTurns = new FairTurns(oneByOne, (run) => next.push(run));
+  const { peer, heard, sent, state } = start(undefined, sending);
   expect([peer.connection.send(message), peer.connection.send(message)]).toEqual([true, false]);
   next.shift()?.();
   expect(heard).toEqual(['writable']);
@@ -173,8 +197,8 @@ test('after its turn a peer waits, and is told when it may go on, unless the str
 });
 
 test('acknowledgements do not wait for a turn', () => {
-  const sender = new FairSender({ messages: 1, bytes: 1_000_000, messagesPerPeer: 1 }, () => undefined);
-  const { peer, sent } = start(undefined, sender);
+  const sending: SendTurns = new FairTurns(oneByOne, () => undefined);
+  const { peer, sent } = start(undefined, sending);
   peer.connection.send(message);
   peer.connection.acknowledge(message);
   peer.connection.acknowledge(message);

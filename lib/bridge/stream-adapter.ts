@@ -1,10 +1,27 @@
 import { type Message, type PeerConnection, Warnings } from '../argocd/index.ts';
-import type { Logger } from '../base/index.ts';
+import { FairTurns, type Logger, type TurnLimits } from '../base/index.ts';
 import { acknowledgement, type EventStream, isAcknowledgement, WireError, type WireEvent } from '../wire/index.ts';
 import type { ConnectionObserver } from './connection-observer.ts';
-import { FairSender } from './fair-sender.ts';
 import { eventOf, messageOf } from './messages.ts';
 import { ReceiveWindow, type ReceiveWindowLimits } from './receive-window.ts';
+
+/** The turns in which the peers of a process send. A peer is known by its function that resumes. */
+export type SendTurns = FairTurns<() => void>;
+
+/** Some milliseconds of work. */
+const defaultSendLimits: TurnLimits = {
+  messages: 32,
+  bytes: 512 * 1024,
+  milliseconds: Number.POSITIVE_INFINITY,
+  messagesPerPeer: 8,
+  millisecondsPerPeer: Number.POSITIVE_INFINITY,
+  restFactor: 0,
+};
+
+/** Turns for the peers of a process. */
+export function sendTurns(): SendTurns {
+  return new FairTurns(defaultSendLimits);
+}
 
 /** What the delivery engine is notified of on a connection. */
 export interface EngineListener {
@@ -45,10 +62,12 @@ export function adaptStream(options: {
   /** Called for an event that is too large to be sent; it is logged. */
   unsendable?(event: WireEvent): void;
   receiveWindow?: ReceiveWindowLimits;
+  /** Whether the peer may send such a message. Any other is refused before its payload is parsed. Default: all. */
+  accepts?(event: WireEvent): boolean;
   /** Shared by all peers of the process. Default: the peer's own. */
-  sender?: FairSender;
+  sending?: SendTurns;
 }): StreamAdapter {
-  const { stream, source, listener, logger, sender = new FairSender() } = options;
+  const { stream, source, listener, logger, sending = sendTurns() } = options;
   const receiveWindow = options.receiveWindow && new ReceiveWindow(options.receiveWindow);
   /** An acknowledgement carries all extensions of what it acknowledges, as with argocd-agent. */
   const extensions = new WeakMap<Message, WireEvent['extensions']>();
@@ -88,6 +107,12 @@ export function adaptStream(options: {
     regulate();
   };
   const take = (event: WireEvent) => {
+    if (options.accepts?.(event) === false) {
+      warnings.warn(brief(event), 'the peer may not send events of this kind, the event is skipped');
+      options.unreadable?.(event);
+      acknowledge(event);
+      return;
+    }
     let message: Message | undefined;
     try {
       message = messageOf(event);
@@ -112,11 +137,11 @@ export function adaptStream(options: {
   return {
     connection: {
       send: (message) => {
-        if (full || !sender.tryAcquire(resume)) {
+        if (full || !sending.tryAcquire(resume, resume)) {
           return false;
         }
         const event = eventOf(message, source);
-        sender.sent(resume, event.data.byteLength);
+        sending.used(resume, event.data.byteLength);
         try {
           send(options.observer?.outgoing(event) ?? event);
           options.messageSent?.(message);

@@ -22,6 +22,12 @@ test('what is not there in time is named with the advice', async () => {
   await expect(waiting).rejects.toThrow('Applications could not be listed within 20ms: look there');
 });
 
+test('the reason why a list fails is part of the error', async () => {
+  const failing = { ...never, stats: { problem: 'the CustomResourceDefinition is missing' } };
+  const waiting = allSynced({ Applications: failing }, { timeoutMs: 20, signal, advice: 'look there' });
+  await expect(waiting).rejects.toThrow('Applications (the CustomResourceDefinition is missing) could not be listed');
+});
+
 test('an end from outside is no lateness', async () => {
   const stop = new AbortController();
   const waiting = allSynced({ Secrets: never }, { timeoutMs: 60_000, signal: stop.signal, advice: '' });

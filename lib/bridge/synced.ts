@@ -3,6 +3,7 @@ import { FatalError, formatDuration } from '../ops/index.ts';
 /** The part of an informer that is waited for. */
 interface Cache {
   synced(signal?: AbortSignal): Promise<void>;
+  readonly stats?: { readonly problem?: string | undefined };
 }
 
 /**
@@ -29,8 +30,12 @@ export async function allSynced(
     if (signal.aborted || !late.aborted) {
       throw error;
     }
+    const problems = [...missing].map((what) => {
+      const problem = caches[what]?.stats?.problem;
+      return problem === undefined ? what : `${what} (${problem})`;
+    });
     throw new FatalError(
-      `${[...missing].join(', ')} could not be listed within ${formatDuration(timeoutMs)}: ${options.advice}`,
+      `${problems.join(', ')} could not be listed within ${formatDuration(timeoutMs)}: ${options.advice}`,
       { cause: error },
     );
   }

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Cluster, startCluster } from '../../e2e/testbed/index.ts';
+import { borrowCluster, type SharedCluster } from '../../e2e/testbed/index.ts';
 import { until } from '../base/testing.ts';
 import {
   type ApiError,
@@ -20,12 +20,12 @@ import {
   serviceAccounts,
 } from './index.ts';
 
-let cluster: Cluster;
+let cluster: SharedCluster;
 let client: KubeClient;
 const namespace = 'default';
 
 beforeAll(async () => {
-  cluster = await startCluster({ name: 'client' });
+  cluster = await borrowCluster({ name: 'client' });
   client = KubeClient.fromKubeconfig(cluster.kubeconfig);
 });
 afterAll(async () => {

@@ -1,5 +1,6 @@
+import { readFile, writeFile } from 'node:fs/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
-import { until } from '../base/testing.ts';
+import { hasIpv6, until } from '../base/testing.ts';
 import { type ClientOptions, KubeClient, type ObservedRequest } from './client.ts';
 import { type ApiError, ConnectionError, isConflict, isGone, isNotFound } from './errors.ts';
 import { configMaps, namespaces } from './resources.ts';
@@ -121,6 +122,22 @@ test('what is not there is undefined to get, success to delete, and an error to 
   expect(String(error)).toBe('ApiError: PATCH /api/v1/namespaces/ns/configmaps/a: configmaps "a" not found');
 });
 
+test('a list of a kind that is not served says which CustomResourceDefinition is missing', async () => {
+  const project = {
+    ...configMaps,
+    group: 'argoproj.io',
+    version: 'v1alpha1',
+    kind: 'AppProject',
+    plural: 'appprojects',
+  };
+  answerWith([404, '404 page not found'], [404, '404 page not found']);
+  await expect(client.list(project)).rejects.toThrow(
+    'the API server does not serve appprojects of argoproj.io/v1alpha1: install the CustomResourceDefinition appprojects.argoproj.io with version v1alpha1',
+  );
+  const own = { ...configMaps, group: 'events.k8s.io', version: 'v1', kind: 'Event', plural: 'events' };
+  await expect(client.list(own)).rejects.toThrow(/does not serve events of events.k8s.io\/v1$/);
+});
+
 test('errors carry the fields of the Status; the page of a proxy is shown as text', async () => {
   const causes = [{ reason: 'FieldManagerConflict', field: '.data.x', message: 'conflict with "kubectl"' }];
   answerWith([409, status(409, 'Conflict', 'Apply failed', { causes })]);
@@ -217,6 +234,19 @@ test('a rotated token is read again when the server refuses the old one', async 
     'Bearer third-token',
   ]);
   await server.setToken('first-token');
+});
+
+test('a request may name another user to act as than the kubeconfig', async () => {
+  answerWith([200, JSON.stringify(object)]);
+  const file = `${server.kubeconfig}-as`;
+  await writeFile(
+    file,
+    (await readFile(server.kubeconfig, 'utf8')).replace(/"?tokenFile"?:/, (field) => `"as": "jane", ${field}`),
+  );
+  const as = newClient({}, file);
+  await as.request('/api');
+  await as.request('/api', { headers: { 'impersonate-user': 'joe' } });
+  expect(server.requests.map(({ headers }) => headers['impersonate-user'])).toEqual(['jane', 'joe']);
 });
 
 test('a server that stays silent is given up, an abort ends a request at once', async () => {
@@ -452,4 +482,25 @@ test('many requests at once under one signal cause no warning', async () => {
   await new Promise((resolve) => setImmediate(resolve));
   process.off('warning', note);
   expect(warnings).toEqual([]);
+});
+
+test.skipIf(!hasIpv6)('requests and watches reach an API server at an IPv6 address', async () => {
+  const other = await startScriptedServer(true, '::1');
+  const api = KubeClient.fromKubeconfig(other.kubeconfig);
+  try {
+    other.answer(({ url }, response) => {
+      const isWatch = url?.includes('watch=');
+      response.end(JSON.stringify(isWatch ? { type: 'ADDED', object } : object));
+    });
+    expect((await api.get(configMaps, key))?.metadata.name).toBe('a');
+    const events = await api.watch(configMaps, { resourceVersion: '1', signal: AbortSignal.timeout(5_000) });
+    for await (const event of events) {
+      expect(event.type).toBe('ADDED');
+      break;
+    }
+    expect(api.server).toContain('[::1]');
+  } finally {
+    await api.close();
+    await other.close();
+  }
 });

@@ -1,16 +1,16 @@
 import type { WebSocket } from 'ws';
-import { ConnectionPool, type HttpRequest, type HttpResponse } from './connection.ts';
-import { Credentials } from './credentials.ts';
+import { type RateLimit, TokenBucket } from '../base/index.ts';
 import { Discovery } from './discovery.ts';
-import { isNotFound } from './errors.ts';
-import { contextFromEnvironment, contextFromFile, contextInCluster } from './kubeconfig.ts';
+import { errorOfUnservedKind, isNotFound } from './errors.ts';
 import { collectionPath, objectPath, withQuery } from './paths.ts';
-import { Pacer, type RateLimit } from './rate.ts';
-import { type RepeatableRequest, type Send, sendWithRetries } from './retries.ts';
+import { ConnectionPool, type HttpRequest, type HttpResponse } from './transport/connection.ts';
+import { Credentials } from './transport/credentials.ts';
+import { contextFromEnvironment, contextFromFile, contextInCluster } from './transport/kubeconfig.ts';
+import { type RepeatableRequest, type Send, sendWithRetries } from './transport/retries.ts';
+import { WatchConnections } from './transport/watch-connections.ts';
+import { openWebSocket } from './transport/web-socket.ts';
 import { apiVersionOf, type KubeObject, type ObjectKey, type ResourceType } from './types.ts';
 import { readWatch, type WatchEvent } from './watch.ts';
-import { WatchConnections } from './watch-connections.ts';
-import { openWebSocket } from './web-socket.ts';
 
 /** Selects the objects of a list or watch. */
 export interface ListOptions {
@@ -120,7 +120,7 @@ export class KubeClient {
   readonly #timeoutMs: number;
   readonly #userAgent: string;
   readonly #discovery: Discovery;
-  readonly #pacer: Pacer | undefined;
+  readonly #bucket: TokenBucket | undefined;
   readonly #observe: ClientOptions['observe'];
   readonly #beforeWrite: ClientOptions['beforeWrite'];
 
@@ -136,7 +136,7 @@ export class KubeClient {
     this.#basePath = new URL(credentials.server).pathname.replace(/\/$/, '');
     this.#timeoutMs = options.requestTimeoutMs ?? 35_000;
     this.#userAgent = options.userAgent ?? 'argocd-fleet';
-    this.#pacer = options.rate && new Pacer(options.rate);
+    this.#bucket = options.rate && new TokenBucket(options.rate);
     this.#observe = options.observe;
     this.#beforeWrite = options.beforeWrite;
     this.#discovery = new Discovery((path, signal) => this.#json<unknown>({ method: 'GET', path, signal }));
@@ -218,6 +218,8 @@ export class KubeClient {
       method: 'GET',
       path,
       signal,
+    }).catch((error: unknown) => {
+      throw isNotFound(error) ? errorOfUnservedKind(type, error) : error;
     });
     const apiVersion = apiVersionOf(type);
     const items = page.items ?? [];
@@ -365,7 +367,7 @@ export class KubeClient {
    */
   async webSocket(path: string, options: RequestOptions & { protocols: readonly string[] }): Promise<WebSocket> {
     const { protocols, signal } = options;
-    await this.#pacer?.take(signal);
+    await this.#bucket?.take(1, signal);
     return openWebSocket(this.#credentials, {
       path: this.#basePath + path,
       protocols,
@@ -446,7 +448,7 @@ export class KubeClient {
 
   /** Sends once, when the rate allows it, and calls the observer. */
   async #attempt(request: HttpRequest, send: Send): Promise<HttpResponse> {
-    const waitedSeconds = ((await this.#pacer?.take(request.signal)) ?? 0) / 1_000;
+    const waitedSeconds = ((await this.#bucket?.take(1, request.signal)) ?? 0) / 1_000;
     if (request.method !== 'GET' && request.method !== 'HEAD') {
       this.#beforeWrite?.();
     }

@@ -1,3 +1,5 @@
+import { apiVersionOf, type ResourceType } from './types.ts';
+
 /** The fields of a Kubernetes `Status` object that explain an error. */
 export interface StatusDetails {
   name?: string;
@@ -22,21 +24,22 @@ export class ApiError extends Error {
   /** The server's `Retry-After`, in milliseconds. */
   readonly retryAfterMs: number | undefined;
   /** The server's message, without the request. */
-  readonly said: string;
+  readonly serverMessage: string;
 
   constructor(options: {
     status: number;
     reason?: string | undefined;
     message: string;
-    said?: string | undefined;
+    serverMessage?: string | undefined;
     details?: StatusDetails | undefined;
     retryAfterMs?: number | undefined;
+    cause?: unknown;
   }) {
-    super(options.message);
+    super(options.message, options.cause === undefined ? undefined : { cause: options.cause });
     this.status = options.status;
     this.reason = options.reason || reasonOf(options.status);
     this.details = options.details;
-    this.said = options.said ?? options.message;
+    this.serverMessage = options.serverMessage ?? options.message;
     this.retryAfterMs =
       options.retryAfterMs ??
       (options.details?.retryAfterSeconds === undefined ? undefined : options.details.retryAfterSeconds * 1000);
@@ -70,10 +73,22 @@ export function errorFromResponse(what: string, status: number, body: string, re
     status,
     reason: parsed?.reason,
     message: `${what}: ${text}`,
-    said: text,
+    serverMessage: text,
     details: parsed?.details,
     retryAfterMs,
   });
+}
+
+/** Explains a list that is answered with 404: an API server answers so only for kinds that it does not serve. */
+export function errorOfUnservedKind(type: ResourceType, cause: unknown): ApiError {
+  const version = apiVersionOf(type);
+  // Groups of Kubernetes itself have no dot, or end like this; their kinds have no CustomResourceDefinition.
+  const isOwn = !type.group.includes('.') || type.group.endsWith('.k8s.io');
+  const hint = isOwn
+    ? ''
+    : `: install the CustomResourceDefinition ${type.plural}.${type.group} with version ${type.version}`;
+  const message = `the API server does not serve ${type.plural} of ${version}${hint}`;
+  return new ApiError({ status: 404, message, cause });
 }
 
 /** Builds the error for the Status object of a watch's ERROR event. */

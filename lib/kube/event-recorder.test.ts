@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import type { Logger } from '../base/index.ts';
 import { ApiError, ConnectionError } from './errors.ts';
 import { EventRecorder } from './event-recorder.ts';
 import type { KubeEvent } from './resources.ts';
@@ -57,6 +58,23 @@ test('repetitions are written as one series, at most once per interval', async (
   await after(2);
   expect(sink.created).toHaveLength(1);
   expect(sink.patches).toMatchObject([{ series: { count: 101 } }]);
+});
+
+test('a repetition after a pause is a new occurrence: it is logged and written at once', async () => {
+  const lines: string[] = [];
+  const log = (_: object, text: string) => lines.push(text);
+  const echo = { info: log, warn: log } as unknown as Logger;
+  const logged = new EventRecorder({ client: sink, component: 'c', instance: 'i', echo });
+  logged.normal(about, 'ClusterEnrolled', 'cluster a is enrolled');
+  await after(60);
+  for (let i = 0; i < 100; i++) {
+    logged.normal(about, 'ClusterEnrolled', 'cluster a is enrolled');
+  }
+  await after(1);
+  expect(sink.created).toHaveLength(1);
+  expect(sink.patches).toMatchObject([{ series: { count: 101 } }]);
+  expect(lines).toHaveLength(2);
+  await logged.close();
 });
 
 test('a repetition while the event is being written is not lost', async () => {

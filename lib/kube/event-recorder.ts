@@ -16,10 +16,10 @@ export interface EventRecorderOptions {
   instance: string;
   /** Different events remembered at the same time; the oldest are forgotten. Default 1000. */
   capacity?: number | undefined;
-  /** Shortest time between two writes about repetitions of one event. Default 30 s. */
+  /** Shortest time between two writes about repetitions of one event that follow each other closely. Default 30 s. */
   seriesIntervalMs?: number | undefined;
   logger?: Logger | undefined;
-  /** Logs each series of Events once. */
+  /** Logs each Event. Repetitions that follow each other closely are logged once. */
   echo?: Logger | undefined;
 }
 
@@ -35,6 +35,8 @@ const maxNoteLength = 1024;
 const maxFailures = 5;
 /** A repetition after this much quiet is a new event, as with client-go. */
 const seriesEndsAfterMs = 6 * 60_000;
+/** A repetition after this pause is a new occurrence: it is logged, and written at once. */
+const occurrenceAfterMs = 5_000;
 
 /**
  * Records events.k8s.io/v1 Events for operators. Recording never blocks and never throws: events are
@@ -89,20 +91,21 @@ export class EventRecorder {
     const key = [object.kind, namespace, name, uid, type, reason, note].join('\0');
     const now = new Date();
     const known = this.#entries.get(key);
-    if (known && now.getTime() - known.lastAt.getTime() < seriesEndsAfterMs) {
+    const pauseMs = known ? now.getTime() - known.lastAt.getTime() : Number.POSITIVE_INFINITY;
+    const isOccurrence = pauseMs >= occurrenceAfterMs;
+    if (isOccurrence) {
+      const line = { kind: object.kind, namespace, name, event: reason };
+      const log = this.#options.echo;
+      type === 'Normal' ? log?.info(line, note) : log?.warn(line, note);
+    }
+    if (known && pauseMs < seriesEndsAfterMs) {
       known.count++;
       known.lastAt = now;
       // An event that was not written yet is still in the queue; its write includes the repetition.
       if (known.written > 0) {
-        this.#queue.addAfter(key, this.#seriesIntervalMs);
+        this.#queue.addAfter(key, isOccurrence ? 0 : this.#seriesIntervalMs);
       }
       return;
-    }
-    const line = { kind: object.kind, namespace, name, event: reason };
-    if (type === 'Normal') {
-      this.#options.echo?.info(line, note);
-    } else {
-      this.#options.echo?.warn(line, note);
     }
     this.#entries.delete(key);
     this.#entries.set(key, { event: this.#event(type, object, reason, note, now), count: 1, lastAt: now, written: 0 });
@@ -181,7 +184,7 @@ export class EventRecorder {
       this.#entries.delete(key);
       this.#queue.forget(key);
       this.#dropped++;
-      logger?.warn({ err: error, reason: event.reason, object: event.regarding }, 'event not written');
+      logger?.warn({ error, reason: event.reason, object: event.regarding }, 'event not written');
     }
   }
 }

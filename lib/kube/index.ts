@@ -1,3 +1,8 @@
+export type { Indexer } from './cache/indexed-store.ts';
+export { Informer, type InformerHandler, type InformerOptions } from './cache/informer.ts';
+export { MultiNamespaceInformer, type MultiNamespaceInformerOptions } from './cache/multi-namespace-informer.ts';
+export type { ReflectorStats } from './cache/reflector.ts';
+export { TextPool } from './cache/text-pool.ts';
 export {
   type ClientOptions,
   type DeleteOptions,
@@ -18,7 +23,6 @@ export {
   rfc3339Micro,
   setCondition,
 } from './conditions.ts';
-export type { HttpBody, HttpResponse } from './connection.ts';
 export {
   ApiError,
   ConnectionError,
@@ -32,13 +36,9 @@ export {
   type StatusDetails,
 } from './errors.ts';
 export { EventRecorder, type EventRecorderOptions } from './event-recorder.ts';
-export type { Indexer } from './indexed-store.ts';
-export { Informer, type InformerHandler, type InformerOptions } from './informer.ts';
 export { LeadershipLostError, type LeaseOptions, runWithLease } from './lease.ts';
-export type { RateLimit } from './rate.ts';
-export type { ReflectorStats } from './reflector.ts';
 export * from './resources.ts';
-export { TextPool } from './text-pool.ts';
+export type { HttpBody, HttpResponse } from './transport/connection.ts';
 export {
   apiVersionOf,
   type Condition,

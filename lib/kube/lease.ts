@@ -63,14 +63,14 @@ export async function runWithLease(options: LeaseOptions): Promise<void> {
   const renewing = new AbortController();
   const unlisten = onAbort(signal, () => leading.abort(signal.reason));
   const renewal = candidate.keep(renewDeadlineMs, renewing.signal).catch((error) => {
-    logger?.error({ err: error, lease: name }, 'leadership lost');
+    logger?.error({ error, lease: name }, 'leadership lost');
     leading.abort(error);
   });
   try {
     if (leading.signal.aborted) {
       return;
     }
-    logger?.info({ lease: name, identity }, 'leading');
+    logger?.info({ lease: name, identity }, 'became the leader');
     await options.lead(leading.signal, () => candidate.assertCurrent(renewDeadlineMs));
   } catch (error) {
     if (!leading.signal.aborted || error !== leading.signal.reason) {
@@ -161,7 +161,7 @@ class Candidate {
         logger?.info({ lease: name, identity }, 'lease released');
       }
     } catch (error) {
-      logger?.warn({ err: error, lease: name }, 'cannot release the lease');
+      logger?.warn({ error, lease: name }, 'cannot release the lease');
     }
   }
 
@@ -199,7 +199,7 @@ class Candidate {
       if (isConflict(error) || isAlreadyExists(error)) {
         logger?.debug({ lease: name }, 'another candidate was faster');
       } else {
-        logger?.warn({ err: error, lease: name }, 'cannot read or write the lease');
+        logger?.warn({ error, lease: name }, 'cannot read or write the lease');
       }
       return false;
     }

@@ -213,7 +213,7 @@ export class WorkQueue {
     this.#failed++;
     this.#observer?.retried(key);
     const delayMs = backoffDelay(failures, this.#backoff);
-    const fields = { err: error, queue: this.name, key, failures, retryInMs: Math.round(delayMs) };
+    const fields = { error, queue: this.name, key, failures, retryInMs: Math.round(delayMs) };
     if (failures === 1) {
       this.#logger?.debug(fields, 'will try again');
     } else {

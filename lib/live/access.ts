@@ -34,7 +34,7 @@ const questions: Readonly<Record<string, ReadonlySet<string>>> = {
 export function requirementOf({ method, path }: LiveAsk): Requirement {
   const { group, name, subresource, resource } = path;
   if (tunnels.has(subresource)) {
-    return { refused: `${resource}/${subresource} is no way through the resource proxy` };
+    return { refused: `${resource}/${subresource} is not served by the resource proxy` };
   }
   if (resource === 'serviceaccounts' && subresource === 'token') {
     return { refused: 'tokens of service accounts are not handed out through the resource proxy' };
@@ -63,9 +63,18 @@ export function requirementOf({ method, path }: LiveAsk): Requirement {
   }
 }
 
-/** Whether the query of a request for a collection makes it a watch: the API server takes every value but these for yes. */
+/** Whether the query of a request for a collection makes it a watch. */
 export function asksToWatch(query: URLSearchParams): boolean {
-  const value = query.get('watch');
+  return isOn(query.get('watch'));
+}
+
+/** Whether a request for the log of a pod follows it. */
+export function asksToFollow({ resource, subresource }: ResourcePath, query: URLSearchParams): boolean {
+  return resource === 'pods' && subresource === 'log' && isOn(query.get('follow'));
+}
+
+/** The API server takes every value but these for yes. */
+function isOn(value: string | null): boolean {
   return value !== null && !/^(0|false)$/i.test(value);
 }
 

@@ -5,7 +5,7 @@ import { BufferSweep } from './buffer-sweep.ts';
 
 const megabyte = 1024 * 1024;
 
-test('what large answers leave behind is freed now and then, small ones cost nothing', () => {
+test('buffers of large answers are freed from time to time, and small answers cost nothing', () => {
   const collect = vi.fn();
   const sweep = new BufferSweep(collect);
   sweep.passed(megabyte);

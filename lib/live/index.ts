@@ -1,4 +1,5 @@
 export {
+  asksToFollow,
   asksToWatch,
   defaultTracking,
   instanceOf,
@@ -28,6 +29,8 @@ export { LogLines, type LogPosition, sinceTimeOf } from './log-lines.ts';
 export {
   cancelRequest,
   cancelType,
+  impersonatedType,
+  isServiceAccount,
   type LogRequest,
   logRequest,
   type RedisRequest,

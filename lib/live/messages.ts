@@ -17,10 +17,35 @@ const count = z
   .int()
   .nullish()
   .transform((value) => value ?? undefined);
+/** Base64 of any length: a value of the cache has megabytes, on which a regular expression would take long. */
 const bytes = z
-  .base64()
+  .string()
+  .transform((text, context) => {
+    const value = Buffer.from(text, 'base64');
+    const padding = text.endsWith('==') ? 2 : text.endsWith('=') ? 1 : 0;
+    // Decoding skips what is no base64.
+    if (value.length !== (text.length / 4) * 3 - padding) {
+      context.addIssue({ code: 'custom', message: 'is no base64' });
+    }
+    return value;
+  })
   .nullish()
-  .transform((value) => (value == null ? undefined : Buffer.from(value, 'base64')));
+  .transform((value) => value ?? undefined);
+
+/**
+ * Whether a user is a service account, by the name that Kubernetes gives it: the only users that requests may be executed
+ * as.
+ */
+export function isServiceAccount(user: string): boolean {
+  return /^system:serviceaccount:[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?:[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?$/.test(user);
+}
+
+/**
+ * The type of a request that is to be executed as another user (target `resource`). An extension. Agents that do not know
+ * it refuse it: to agents of this project the type is no HTTP method (405), to those of argocd-agent the empty `method`
+ * of the payload is none (500).
+ */
+export const impersonatedType = 'io.argoproj.argocd-agent.event.impersonated-request';
 
 /** A request to the API server of the agent's cluster (target `resource`, the event's type is the HTTP method). */
 export const resourceRequest = z.object({
@@ -49,6 +74,8 @@ export const resourceRequest = z.object({
   headers: z.record(z.string(), z.string()).optional(),
   /** Ours: the principal takes an answer of any length over a live stream of logs that carries the same UUID. */
   streams: z.boolean().optional(),
+  /** Ours, with {@link impersonatedType} only: the HTTP method, and the user to execute the request as. */
+  impersonated: z.object({ method: z.string().max(16), user: z.string().max(400).refine(isServiceAccount) }).optional(),
 });
 
 /** See {@link resourceRequest}. */
@@ -57,14 +84,16 @@ export type ResourceRequest = z.output<typeof resourceRequest>;
 /** The answer to a {@link resourceRequest} (type `response`). */
 export const resourceResponse = z.object({
   uuid: id,
-  /** HTTP status. */
-  status: z.number().int().min(100).max(599),
+  /** HTTP status. A status below 200 announces another answer, so a client would wait for ever. */
+  status: z.number().int().min(200).max(599),
   /** The body; originals send it only with status 200, and look at it only then. */
   resource: text,
   /** Extension: the body's media type. An agent that sends it also understands `cancel` events. */
   contentType: z.string().max(256).optional(),
   /** Ours: the body follows over a live stream of logs with the same UUID, which ends where the body ends. */
   streamed: z.boolean().optional(),
+  /** Ours: the agent knows {@link impersonatedType}, so the request was not executed with its own rights. */
+  impersonated: z.boolean().optional(),
 });
 
 /** See {@link resourceResponse}. */

@@ -1,3 +1,5 @@
+import { isDnsLabel } from '../base/index.ts';
+
 /** The parts of a path of the Kubernetes API; a missing part is empty. */
 export interface ResourcePath {
   /** Empty for the core group. */
@@ -15,7 +17,6 @@ export interface ResourcePath {
 const versionPattern = /^v[a-z0-9]{1,62}$/;
 const groupPattern = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
 const resourcePattern = /^[a-z][-a-z0-9]{0,62}$/;
-const namespacePattern = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 /** Names of most kinds are DNS names; those of RBAC's and of a Service's port hold `:` as well, some kinds' anything but these. */
 const namePattern = /^[^/%\\\p{C}\p{Z}]{1,253}$/u;
 /** Subresources of a Namespace; every other segment in this place is a collection in the namespace. */
@@ -46,7 +47,7 @@ export function parseResourcePath(path: string): ResourcePath | undefined {
   const [first, second = '', third] = rest;
   if (first === 'namespaces' && third !== undefined && !namespaceSubresources.has(third)) {
     namespace = second;
-    if (!namespacePattern.test(namespace)) {
+    if (!isDnsLabel(namespace)) {
       return undefined;
     }
     rest.splice(0, 2);

@@ -3,92 +3,179 @@ export class RespError extends Error {
   override readonly name = 'RespError';
 }
 
-/** Limits of one command: Argo CD stores manifests and trees of some megabytes. */
-const mostArguments = 10_000;
-const mostBytes = 64 * 1024 * 1024;
+/** Limits of one command. */
+interface CommandLimits {
+  readonly words: number;
+  /** Bytes of one word. */
+  readonly wordBytes: number;
+  /** Bytes of all words. */
+  readonly bytes: number;
+}
+
+/** Words and their sizes: Redis' own limits for a client that has not authenticated (`authRequired` in its networking.c). */
+const strangerLimits: CommandLimits = { words: 10, wordBytes: 16 * 1024, bytes: 64 * 1024 };
+/** Argo CD stores manifests and trees of some megabytes. */
+const clientLimits: CommandLimits = { words: 10_000, wordBytes: 64 * 1024 * 1024, bytes: 64 * 1024 * 1024 };
+/** Longest first line of a command or of a word: a mark, a number of ten digits and the line end need 13 bytes. */
+const longestHeader = 32;
+/** Longest line of a reply: errors and statuses. */
 const longestLine = 64 * 1024;
+/** Longest first element of a reply that is reported: `punsubscribe` has 12 bytes. */
+const longestKind = 16;
+const newline = 10;
 const carriageReturn = 13;
+const nothing = Buffer.alloc(0);
 
 /**
  * Reads commands of a Redis client: arrays of bulk strings, cut anywhere. Inline commands, which only people type, are
- * refused.
+ * refused. Until {@link accept} is called, the limits are Redis' own for clients that have not authenticated.
  */
 export class CommandReader {
-  #buffer: Buffer = Buffer.alloc(0);
-  #wanted: number | undefined;
-  #parts: Buffer[] = [];
+  #limits = strangerLimits;
+  /** Received bytes are in `#buffer` from `#start` to `#end`. Bytes in it never change: words are parts of it. */
+  #buffer: Buffer = nothing;
+  #start = 0;
+  #end = 0;
+  /** Bytes without which the next step is impossible. */
+  #needed = 0;
+  #missing = 0;
+  #words: Buffer[] = [];
   #bytes = 0;
 
-  /** The commands that these bytes complete, each as the list of its arguments. @throws RespError */
-  push(chunk: Buffer): Buffer[][] {
-    this.#buffer = this.#buffer.length === 0 ? chunk : Buffer.concat([this.#buffer, chunk]);
-    const commands: Buffer[][] = [];
-    let at = 0;
-    for (;;) {
-      const next = this.#step(at, commands);
-      if (next === undefined) {
-        break;
-      }
-      at = next;
-    }
-    this.#buffer = this.#buffer.subarray(at);
-    return commands;
+  /** Bytes that were received and not yet read as commands. */
+  get size(): number {
+    return this.#end - this.#start;
   }
 
-  /** Reads a header or an argument; returns its end, or undefined when it is incomplete. */
-  #step(at: number, commands: Buffer[][]): number | undefined {
-    const line = lineAt(this.#buffer, at);
-    if (line === undefined) {
+  /** Redis has accepted the client: the limits of an authenticated client apply from now on. */
+  accept(): void {
+    this.#limits = clientLimits;
+  }
+
+  /** Takes received bytes. */
+  push(chunk: Buffer): void {
+    if (this.size === 0) {
+      this.#buffer = chunk;
+      this.#start = 0;
+      this.#end = chunk.length;
+      return;
+    }
+    const size = this.size + chunk.length;
+    if (this.#end + chunk.length > this.#buffer.length) {
+      // Twice the size, so that each byte is copied a constant number of times on average, however small the chunks are.
+      const larger = Buffer.allocUnsafeSlow(2 * size);
+      this.#buffer.copy(larger, 0, this.#start, this.#end);
+      this.#end -= this.#start;
+      this.#start = 0;
+      this.#buffer = larger;
+    }
+    chunk.copy(this.#buffer, this.#end);
+    this.#end += chunk.length;
+  }
+
+  /** The next command, as the list of its words; undefined when it is incomplete. @throws RespError */
+  next(): Buffer[] | undefined {
+    while (this.size > 0 && this.size >= this.#needed) {
+      const command = this.#step();
+      if (command !== undefined) {
+        return command;
+      }
+    }
+    return undefined;
+  }
+
+  /** Reads the header of a command, or one word; sets `#needed` when it is incomplete. Returns a command that is complete. */
+  #step(): Buffer[] | undefined {
+    const header = this.#header();
+    if (header === undefined) {
+      this.#needed = this.size + 1;
       return undefined;
     }
-    const { text, end } = line;
-    if (this.#wanted === undefined) {
+    const { text, length: headerLength } = header;
+    if (this.#missing === 0) {
       const count = numberAfter('*', text);
-      if (count > mostArguments) {
-        throw new RespError(`a command of ${count} words`);
+      if (count > this.#limits.words) {
+        throw new RespError(`a command of ${count} words: at most ${this.#limits.words} are allowed`);
       }
-      if (count > 0) {
-        this.#wanted = count;
-      }
-      return end;
+      this.#missing = Math.max(0, count);
+      this.#consume(headerLength);
+      return undefined;
     }
     const length = numberAfter('$', text);
-    this.#bytes += length;
-    if (length < 0 || this.#bytes > mostBytes) {
-      throw new RespError('a command is too large');
+    if (length < 0 || length > this.#limits.wordBytes || this.#bytes + length > this.#limits.bytes) {
+      throw new RespError(`a word of ${length} bytes: at most ${this.#limits.wordBytes} are allowed`);
     }
-    if (this.#buffer.length < end + length + 2) {
-      // Read again, when there is more.
-      this.#bytes -= length;
+    const end = headerLength + length;
+    if (this.size < end + 2) {
+      this.#needed = end + 2;
       return undefined;
     }
-    this.#parts.push(this.#buffer.subarray(end, end + length));
-    if (this.#parts.length === this.#wanted) {
-      commands.push(this.#parts);
-      this.#wanted = undefined;
-      this.#parts = [];
-      this.#bytes = 0;
+    this.#words.push(this.#buffer.subarray(this.#start + headerLength, this.#start + end));
+    this.#bytes += length;
+    this.#missing--;
+    this.#consume(end + 2);
+    if (this.#missing > 0) {
+      return undefined;
     }
-    return end + length + 2;
+    const words = this.#words;
+    this.#words = [];
+    this.#bytes = 0;
+    return words;
+  }
+
+  /** The line at the start, without its end; undefined when it is incomplete. */
+  #header(): { readonly text: string; readonly length: number } | undefined {
+    const most = Math.min(this.#end, this.#start + longestHeader);
+    const at = this.#buffer.subarray(this.#start, most).indexOf(newline);
+    if (at < 0) {
+      if (this.size >= longestHeader) {
+        throw new RespError('a line is too long');
+      }
+      return undefined;
+    }
+    if (at === 0 || this.#buffer[this.#start + at - 1] !== carriageReturn) {
+      throw new RespError('a line has no proper end');
+    }
+    return { text: this.#buffer.toString('latin1', this.#start, this.#start + at - 1), length: at + 1 };
+  }
+
+  #consume(bytes: number): void {
+    this.#start += bytes;
+    this.#needed = 0;
+    if (this.size === 0) {
+      this.#buffer = nothing;
+      this.#start = 0;
+      this.#end = 0;
+    }
   }
 }
 
-/** The kind of a part of a server's output. */
+/** A part of a server's output. */
 export interface ReplyPiece {
   readonly bytes: Buffer;
   /** Whether a reply or push ends with it. */
   readonly isEnd: boolean;
   /** The first byte of that reply: `-` and `!` are errors, `>` is a push, which answers no command. */
   readonly type: string;
+  /** The first element of an array or push if it is a short string, as in messages of channels; otherwise empty. */
+  readonly kind: string;
 }
 
-/** Cuts a server's output into replies, of RESP2 and RESP3, without keeping or looking into what they hold. */
+/**
+ * Cuts a server's output into replies, of RESP2 and RESP3, without keeping or looking into their values. The first piece of a
+ * reply comes when its type and kind are known.
+ */
 export class ReplySplitter {
-  #line: Buffer = Buffer.alloc(0);
+  #line: Buffer = nothing;
   #type = '';
+  #kind: string | undefined;
+  /** The first element of an array or push, which becomes its kind; undefined when no such element is being read. */
+  #first: Buffer[] | undefined;
+  /** Bytes of a reply whose kind is not known yet. */
+  #held: Buffer[] = [];
   /** Values that are still to come, at every level of nesting. */
   #open: number[] = [];
-  /** Bytes of a text that are still to come, with its line end. */
+  /** Bytes of a string that are still to come, with its line end. */
   #body = 0;
 
   /** Whether a reply has begun and not ended. */
@@ -102,44 +189,76 @@ export class ReplySplitter {
     let start = 0;
     let at = 0;
     while (at < chunk.length) {
+      const before = at;
+      let hasEnded: boolean;
       if (this.#body > 0) {
-        const taken = Math.min(this.#body, chunk.length - at);
-        this.#body -= taken;
-        at += taken;
-        if (this.#body === 0 && this.#valueEnded()) {
-          pieces.push(this.#ended(chunk.subarray(start, at)));
-          start = at;
-        }
-        continue;
+        at += Math.min(this.#body, chunk.length - at);
+        hasEnded = this.#bodyPart(chunk.subarray(before, at));
+      } else {
+        const end = chunk.indexOf(newline, at);
+        at = end < 0 ? chunk.length : end + 1;
+        hasEnded = this.#linePart(chunk.subarray(before, at), end >= 0);
       }
-      const newline = chunk.indexOf('\n', at);
-      const upTo = newline < 0 ? chunk.length : newline + 1;
-      this.#line = Buffer.concat([this.#line, chunk.subarray(at, upTo)]);
-      if (this.#line.length > longestLine) {
-        throw new RespError('a line is too long');
-      }
-      at = upTo;
-      if (newline < 0) {
-        break;
-      }
-      const line = this.#line;
-      this.#line = Buffer.alloc(0);
-      if (this.#header(line.toString('latin1', 0, line.length - 2))) {
-        pieces.push(this.#ended(chunk.subarray(start, at)));
+      if (hasEnded) {
+        pieces.push(this.#piece(chunk.subarray(start, at), true));
+        this.#type = '';
+        this.#kind = undefined;
         start = at;
       }
     }
     if (start < chunk.length) {
-      pieces.push({ bytes: chunk.subarray(start), isEnd: false, type: this.#type });
+      const rest = chunk.subarray(start);
+      if (this.#kind === undefined) {
+        this.#held.push(rest);
+      } else {
+        pieces.push(this.#piece(rest, false));
+      }
     }
     return pieces;
+  }
+
+  #piece(bytes: Buffer, isEnd: boolean): ReplyPiece {
+    const held = this.#held;
+    this.#held = [];
+    return {
+      bytes: held.length === 0 ? bytes : Buffer.concat([...held, bytes]),
+      isEnd,
+      type: this.#type,
+      kind: this.#kind ?? '',
+    };
+  }
+
+  /** Takes bytes of a string; whether the whole reply ends with them. */
+  #bodyPart(bytes: Buffer): boolean {
+    this.#body -= bytes.length;
+    this.#first?.push(bytes);
+    if (this.#body > 0) {
+      return false;
+    }
+    if (this.#first !== undefined) {
+      this.#kind = Buffer.concat(this.#first).toString('latin1').slice(0, -2);
+      this.#first = undefined;
+    }
+    return this.#valueEnded();
+  }
+
+  /** Takes bytes of a line; whether the whole reply ends with them. */
+  #linePart(bytes: Buffer, isComplete: boolean): boolean {
+    const line = this.#line.length === 0 ? bytes : Buffer.concat([this.#line, bytes]);
+    if (line.length > longestLine) {
+      throw new RespError('a line is too long');
+    }
+    this.#line = isComplete ? nothing : line;
+    return isComplete && this.#header(line.toString('latin1', 0, line.length - 2));
   }
 
   /** Takes the first line of a value; whether the whole reply ends with it. */
   #header(line: string): boolean {
     const [mark = ''] = line;
+    const isFirstElement = this.#type !== '' && this.#kind === undefined;
     if (this.#type === '') {
       this.#type = mark;
+      this.#kind = mark === '*' || mark === '>' ? undefined : '';
     }
     switch (mark) {
       case '+':
@@ -149,6 +268,9 @@ export class ReplySplitter {
       case '#':
       case ',':
       case '(':
+        if (isFirstElement) {
+          this.#kind = '';
+        }
         return this.#valueEnded();
       case '$':
       case '!':
@@ -156,6 +278,11 @@ export class ReplySplitter {
         const length = Number(line.slice(1));
         if (!Number.isInteger(length)) {
           throw new RespError('a length is no number');
+        }
+        if (isFirstElement && mark === '$' && length >= 0 && length <= longestKind) {
+          this.#first = [];
+        } else if (isFirstElement) {
+          this.#kind = '';
         }
         if (length < 0) {
           return this.#valueEnded();
@@ -171,6 +298,9 @@ export class ReplySplitter {
         const count = Number(line.slice(1));
         if (!Number.isInteger(count)) {
           throw new RespError('a count is no number');
+        }
+        if (isFirstElement || count <= 0) {
+          this.#kind ??= '';
         }
         const values = mark === '%' || mark === '|' ? count * 2 : count;
         // A `|` holds attributes of the value that follows it: both form one value.
@@ -202,12 +332,6 @@ export class ReplySplitter {
     }
     return true;
   }
-
-  #ended(bytes: Buffer): ReplyPiece {
-    const type = this.#type;
-    this.#type = '';
-    return { bytes, isEnd: true, type };
-  }
 }
 
 /** A command as clients send it. */
@@ -215,38 +339,23 @@ export function encodeCommand(words: readonly (string | Buffer)[]): Buffer {
   return Buffer.concat([Buffer.from(`*${words.length}\r\n`), ...words.map(bulk)]);
 }
 
-/** A text of any bytes. */
+/** A string of any bytes. */
 export function bulk(value: string | Buffer): Buffer {
   const bytes = typeof value === 'string' ? Buffer.from(value) : value;
   return Buffer.concat([Buffer.from(`$${bytes.length}\r\n`), bytes, Buffer.from('\r\n')]);
 }
 
-/** What stands for a value that does not exist, in RESP2, which clients of RESP3 read as well. */
+/** The reply for a value that does not exist, in RESP2. Clients of RESP3 read it as well. */
 export const noValue = Buffer.from('$-1\r\n');
 
-/** A push of RESP3, or what stands for it in RESP2; numbers are counts. */
-export function pushOf(protocol: 2 | 3, values: readonly (string | number)[]): Buffer {
-  const parts = values.map((value) => (typeof value === 'number' ? Buffer.from(`:${value}\r\n`) : bulk(value)));
-  return Buffer.concat([Buffer.from(`${protocol === 3 ? '>' : '*'}${values.length}\r\n`), ...parts]);
+/** A push of RESP3, or the array that RESP2 has in its place. */
+export function pushOf(protocol: 2 | 3, values: readonly string[]): Buffer {
+  return Buffer.concat([Buffer.from(`${protocol === 3 ? '>' : '*'}${values.length}\r\n`), ...values.map(bulk)]);
 }
 
 /** An error that a client shows. */
 export function errorReply(message: string): Buffer {
   return Buffer.from(`-ERR ${message.replaceAll(/[\r\n]/g, ' ')}\r\n`);
-}
-
-function lineAt(buffer: Buffer, start: number): { text: string; end: number } | undefined {
-  const newline = buffer.indexOf('\n', start);
-  if (newline < 0) {
-    if (buffer.length - start > longestLine) {
-      throw new RespError('a line is too long');
-    }
-    return undefined;
-  }
-  if (newline === start || buffer[newline - 1] !== carriageReturn) {
-    throw new RespError('a line has no proper end');
-  }
-  return { text: buffer.toString('latin1', start, newline - 1), end: newline + 1 };
 }
 
 function numberAfter(mark: string, text: string): number {

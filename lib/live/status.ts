@@ -22,7 +22,7 @@ export function statusText(code: number, message: string, rest: { reason?: strin
     metadata: {},
     status: 'Failure',
     message,
-    reason: rest.reason ?? reasons[code] ?? 'InternalError',
+    reason: rest.reason ?? reasons[code] ?? (code < 500 ? 'BadRequest' : 'InternalError'),
     ...(rest.details === undefined ? {} : { details: rest.details }),
     code,
   });

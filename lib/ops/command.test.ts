@@ -16,6 +16,13 @@ const executable = {
       unsupported: { fly: 'TOOL_FLY' },
       run: async (values) => void ran.push(values),
     }),
+    command({
+      name: 'run',
+      summary: 'Runs',
+      flags: { fast: boolFlag({ usage: 'hurry' }) },
+      ignoresArguments: true,
+      run: async (values, { parsed }) => void ran.push({ ...values, warnings: parsed.warnings }),
+    }),
     versionCommand('tool'),
   ],
 };
@@ -39,7 +46,7 @@ test('runs the command that is named, with its values', async () => {
 });
 
 test('help lists the commands, and the flags with defaults and environment variables', async () => {
-  expect(await run('--help')).toMatch(/Available Commands:\n {2}go {8}Goes\n {2}version/);
+  expect(await run('--help')).toMatch(/Available Commands:\n {2}go {8}Goes\n {2}run {7}Runs\n {2}version/);
   expect(await run('help', 'go')).toBe(
     [
       'Goes',
@@ -64,10 +71,22 @@ test('mistakes come with the usage', async () => {
   await expect(run('go', 'now')).rejects.toThrow(/^unknown argument "now"/);
 });
 
+test('a command of the originals ignores arguments that are no flags, with a warning', async () => {
+  await run('run', '--fast', 'false', 'now');
+  expect(ran.at(-1)).toEqual({
+    fast: true,
+    warnings: [
+      'arguments that are no flags are ignored: "false", "now"; a flag without a value is set to false with --name=false',
+    ],
+  });
+});
+
 test('version in every format of the originals', async () => {
   const { version } = versionInfo('tool');
   expect(version).toMatch(/^\d+\.\d+\.\d+/);
   expect(await run('version')).toBe(`tool-${version}\n`);
+  expect(await run('--version')).toBe(`tool-${version}\n`);
+  expect(await run('version', 'please')).toBe(`tool-${version}\n`);
   expect(await run('version', '--short', '-o', 'json')).toBe(`${version}\n`);
   const info = JSON.parse(await run('version', '-o', 'json'));
   expect(info).toMatchObject({ name: 'tool', version });

@@ -9,6 +9,8 @@ export interface Command<F extends FlagSet = FlagSet> {
   /** One line for the list of commands. */
   readonly summary: string;
   readonly flags: F;
+  /** Whether arguments that are no flags are ignored with a warning, as cobra does for the commands of the originals. */
+  readonly ignoresArguments?: boolean;
   /** Flags of the originals that this version refuses by name, with their environment variable if they have one. */
   readonly unsupported?: Readonly<Record<string, string | undefined>>;
   /** Runs until done or aborted. The parsed flags also say which were given and what in the environment was ignored. */
@@ -130,6 +132,9 @@ export async function runExecutable(
   if (word === undefined || word === '--help' || word === '-h') {
     return stdout(executableHelp(executable));
   }
+  if (word === '--version') {
+    word = 'version';
+  }
   const wantsHelp = word === 'help';
   if (wantsHelp) {
     [word, ...args] = args;
@@ -151,10 +156,7 @@ export async function runExecutable(
       env: options.env,
       unsupported: new Set(Object.keys(found.unsupported ?? {})),
     });
-    const stray = parsed.rest[0];
-    if (stray !== undefined) {
-      throw new UsageError(`unknown argument "${stray}" for "${executable.name} ${word}"`);
-    }
+    parsed = withoutArguments(parsed, found, `${executable.name} ${word}`);
   } catch (error) {
     if (!(error instanceof UsageError)) {
       throw error;
@@ -165,4 +167,20 @@ export async function runExecutable(
     (name): name is string => name !== undefined && !['', '0', '0s', 'false'].includes(options.env[name] ?? ''),
   );
   await found.run(parsed.values, { signal: options.signal, parsed, ignored, env: options.env, stdout });
+}
+
+/** The parsed flags, with a warning for arguments that the command ignores. @throws UsageError if it ignores none */
+function withoutArguments(parsed: ParsedFlags<FlagSet>, command: Command, path: string): ParsedFlags<FlagSet> {
+  const [stray] = parsed.rest;
+  if (stray === undefined) {
+    return parsed;
+  }
+  if (command.ignoresArguments !== true) {
+    throw new UsageError(`unknown argument "${stray}" for "${path}"`);
+  }
+  const shown = parsed.rest.map((argument) => JSON.stringify(argument)).join(', ');
+  const hint = parsed.rest.some((argument) => ['true', 'false'].includes(argument))
+    ? '; a flag without a value is set to false with --name=false'
+    : '';
+  return { ...parsed, warnings: [...parsed.warnings, `arguments that are no flags are ignored: ${shown}${hint}`] };
 }

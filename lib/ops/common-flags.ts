@@ -67,7 +67,7 @@ export function commonFlags(program: CommonDefaults) {
     'enable-websocket': boolFlag({ usage: program.webSocketUsage, ...env('ENABLE_WEBSOCKET') }),
     'grpc-max-message-size': intFlag({
       usage: 'maximum size of a gRPC message in bytes, sent or received',
-      default: 200 * 1024 * 1024,
+      default: 16 * 1024 * 1024,
       ...env('GRPC_MAX_MESSAGE_SIZE'),
       check: positive,
     }),

@@ -9,3 +9,14 @@ export class FatalError extends Error {
   readonly code = 'FATAL';
   override name = 'FatalError';
 }
+
+/** An error as people read it: its message and that of its cause. Only a mistake of the program itself has its stack. */
+export function describeError(error: unknown): string {
+  if (!(error instanceof Error)) {
+    return String(error);
+  }
+  const isMistake = error instanceof TypeError || error instanceof ReferenceError || error instanceof RangeError;
+  const text = isMistake ? (error.stack ?? error.message) : error.message;
+  const cause = error.cause instanceof Error ? error.cause.message : '';
+  return cause === '' || text.includes(cause) ? text : `${text}: ${cause}`;
+}

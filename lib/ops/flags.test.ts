@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { boolFlag, durationFlag, intFlag, listFlag, parseFlags, stringFlag } from './index.ts';
+import { boolFlag, durationFlag, intFlag, listFlag, oneOf, parseFlags, stringFlag } from './index.ts';
 
 const flags = {
   namespace: stringFlag({ usage: 'where', default: 'argocd', env: 'X_NAMESPACE', short: 'n' }),
@@ -51,6 +51,11 @@ describe('values', () => {
     expect(parse([], { X_ONLY: ' a , b' }).values.only).toEqual(['a', 'b']);
   });
 
+  test('a whole name after one dash is a flag too, and a letter with its value stays one', () => {
+    expect(parse(['-port', '1', '-only=a']).values).toMatchObject({ port: 1, only: ['a'] });
+    expect(() => parse(['-por', '1'])).toThrow("unknown shorthand flag: 'p' in -por");
+  });
+
   test('a double dash ends the flags', () => {
     expect(parse(['--', '--port']).rest).toEqual(['--port']);
   });
@@ -72,6 +77,17 @@ describe('mistakes', () => {
     expect(() => parseFlags(flags, { args: ['--ha-enabled'], env: {}, unsupported: new Set(['ha-enabled']) })).toThrow(
       '--ha-enabled is not supported by this version',
     );
+  });
+
+  test('a text in the environment that its flag does not allow is refused, unless the flag is given', () => {
+    const mode = stringFlag({ usage: 'mode', default: 'fast', env: 'X_MODE', check: oneOf('fast', 'slow') });
+    for (const text of ['Slow', '', 'slow ', 'other']) {
+      expect(() => parseFlags({ mode }, { args: [], env: { X_MODE: text } })).toThrow(
+        `invalid value ${JSON.stringify(text)} of X_MODE (--mode): must be one of: fast, slow`,
+      );
+    }
+    expect(parseFlags({ mode }, { args: ['--mode=slow'], env: { X_MODE: 'other' } }).values.mode).toBe('slow');
+    expect(parseFlags({ mode }, { args: [], env: { X_MODE: 'slow' } }).values.mode).toBe('slow');
   });
 
   test('a bad environment variable is a warning that names it, and the default is used', () => {

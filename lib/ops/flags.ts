@@ -150,7 +150,7 @@ export interface ParsedFlags<F extends FlagSet> {
   readonly fromEnvironment: ReadonlySet<string>;
   /** Arguments that are not flags. */
   readonly rest: readonly string[];
-  /** Environment variables that could not be read; their defaults are used, as the originals do. */
+  /** Environment variables that could not be parsed; their defaults are used, as the originals do. */
   readonly warnings: readonly string[];
 }
 
@@ -164,14 +164,17 @@ export interface ParseOptions {
 
 /**
  * Reads flags as the originals (cobra) do: `--flag value`, `--flag=value`, `--bool`, `--bool=false`, `-n value`, `--` ends
- * the flags. A flag wins over its environment variable, which wins over the default. A bad flag is an error; a bad
- * environment variable is a warning and the default is used.
- * @throws UsageError that names the flag
+ * the flags. A whole name after one dash is a flag too, as with Go's own parser. A flag wins over its environment variable, which wins over the default. A bad flag is an error. A boolean,
+ * number or duration in the environment that cannot be parsed is a warning, and the default is used. A text in the
+ * environment is taken as it is, so a value that its flag does not allow is an error.
+ * @throws UsageError that names the flag or the environment variable
  */
 export function parseFlags<F extends FlagSet>(flags: F, options: ParseOptions): ParsedFlags<F> {
   const values: Record<string, unknown> = {};
   const warnings: string[] = [];
   const fromEnvironment = new Set<string>();
+  /** What is wrong with texts of the environment, by flag; it matters unless the command line gives the flag. */
+  const unusable = new Map<string, string>();
   const shorts = new Map<string, string>();
   for (const [name, flag] of Object.entries(flags)) {
     values[name] = flag.default;
@@ -186,6 +189,11 @@ export function parseFlags<F extends FlagSet>(flags: F, options: ParseOptions): 
       values[name] = flag.parseEnv(text);
       fromEnvironment.add(name);
     } catch (error) {
+      if (flag.type === 'string') {
+        const reason = (error as Error).message;
+        unusable.set(name, `invalid value ${JSON.stringify(text)} of ${flag.env} (--${name}): ${reason}`);
+        continue;
+      }
       warnings.push(
         `environment variable ${flag.env} = ${JSON.stringify(text)} is ignored and the default ${flag.format(flag.default)} is used: ${(error as Error).message}`,
       );
@@ -207,7 +215,10 @@ export function parseFlags<F extends FlagSet>(flags: F, options: ParseOptions): 
     const label = equals === -1 ? arg : arg.slice(0, equals);
     let name = label.slice(2);
     let text = equals === -1 ? undefined : arg.slice(equals + 1);
-    if (!arg.startsWith('--')) {
+    const long = label.slice(1);
+    if (!arg.startsWith('--') && long.length > 1 && Object.hasOwn(flags, long)) {
+      name = long;
+    } else if (!arg.startsWith('--')) {
       const letter = arg.charAt(1);
       name = shorts.get(letter) ?? '';
       if (name === '') {
@@ -245,6 +256,11 @@ export function parseFlags<F extends FlagSet>(flags: F, options: ParseOptions): 
         ? [...(values[name] as readonly string[]), ...(value as readonly string[])]
         : value;
     given.add(name);
+  }
+  for (const [name, problem] of unusable) {
+    if (!given.has(name)) {
+      throw new UsageError(problem);
+    }
   }
   return { values: values as FlagValues<F>, given, fromEnvironment, rest, warnings };
 }

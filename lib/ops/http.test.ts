@@ -2,6 +2,7 @@ import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { Counter } from 'prom-client';
 import { expect, test } from 'vitest';
+import { hasIpv6 } from '../base/testing.ts';
 import { createRegistry, serveHealth, serveMetrics } from './index.ts';
 
 const host = '127.0.0.1';
@@ -48,4 +49,26 @@ test('a port in use is a clear error', async () => {
     `cannot serve health checks on port ${first.port}`,
   );
   await first.close();
+});
+
+test.skipIf(!hasIpv6).each([undefined, '', '0.0.0.0', '::', '[::]'])(
+  'with the host %j both IPv4 and IPv6 are served',
+  async (given) => {
+    const server = await serveHealth({
+      port: 0,
+      ...(given === undefined ? {} : { host: given }),
+      healthz: () => ({ ok: true }),
+    });
+    for (const address of ['127.0.0.1', '[::1]']) {
+      expect((await fetch(`http://${address}:${server.port}/healthz`)).status).toBe(200);
+    }
+    await server.close();
+  },
+);
+
+test.skipIf(!hasIpv6)('an address in brackets is listened on alone', async () => {
+  const server = await serveHealth({ port: 0, host: '[::1]', healthz: () => ({ ok: true }) });
+  expect((await fetch(`http://[::1]:${server.port}/healthz`)).status).toBe(200);
+  await expect(fetch(`http://127.0.0.1:${server.port}/healthz`)).rejects.toThrow();
+  await server.close();
 });

@@ -1,6 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Registry } from 'prom-client';
+import { listenHost } from '../base/index.ts';
 import { FatalError } from './errors.ts';
 
 /** A small HTTP server that is up; `port` is the real one when 0 was asked for. */
@@ -44,7 +45,7 @@ async function serve(
     server.once('error', (error) =>
       reject(new FatalError(`cannot serve ${what} on port ${options.port}: ${error.message}`, { cause: error })),
     );
-    server.listen(options.port, options.host ?? '0.0.0.0', resolve);
+    server.listen(options.port, listenHost(options.host ?? ''), resolve);
   });
   server.unref();
   return {

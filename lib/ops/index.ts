@@ -29,6 +29,7 @@ export {
 } from './flags.ts';
 export { grpcMetrics } from './grpc-metrics.ts';
 export { type Health, type HttpEndpoint, serveHealth, serveMetrics } from './http.ts';
+export { type Instruments, instruments } from './instruments.ts';
 export {
   createLogger,
   createLoggers,
@@ -51,3 +52,4 @@ export {
   type TextFields,
 } from './reloadable.ts';
 export { type VersionInfo, versionCommand, versionInfo } from './version.ts';
+export { printYaml } from './yaml.ts';

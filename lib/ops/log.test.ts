@@ -95,3 +95,16 @@ test('no peer fills the log: lines of one kind about it are limited, those about
   }
   expect(lines).toHaveLength(203);
 });
+
+test.each(['info', 'debug', 'trace'] as const)('an agent does not fill the log with lines of level %s', (level) => {
+  const { lines, log } = capture({ level });
+  const child = log.child({ agent: 'evil' });
+  for (let count = 0; count < 25_000; count++) {
+    log[level]({ agent: 'evil', application: `a/${count}` }, 'the agent has an Application that it should not have');
+    child[level]({ count }, `made up ${count}: sent to the agent`);
+  }
+  expect(lines.length).toBeGreaterThan(300);
+  expect(lines.length).toBeLessThan(1_200);
+  log[level]({ agent: 'good' }, 'sent to the agent');
+  expect(lines.at(-1)).toContain('agent=good');
+});

@@ -5,8 +5,9 @@ import {
   pino,
   destination as pinoDestination,
 } from 'pino';
-import { UsageError } from './errors.ts';
-import { FloodGate } from './flood-gate.ts';
+import { networkOf } from '../base/index.ts';
+import { describeError, UsageError } from './errors.ts';
+import { FloodGate, type GatedLine } from './flood-gate.ts';
 
 /** The structured logger that programs pass down; make narrower ones with `child`. */
 export type ProgramLogger = PinoLogger;
@@ -77,12 +78,12 @@ export function createLoggers(options: LoggerOptions = {}): Loggers {
       base: options.name === undefined ? {} : { module: options.name },
       timestamp: () => `,"time":"${new Date().toISOString()}"`,
       formatters: { level: (label) => ({ level: label === 'warn' ? 'warning' : label }) },
-      serializers: { error: describeError, err: describeError },
+      serializers: { error: describe },
       errorKey: 'error',
       hooks: {
         logMethod(line, write, level) {
-          const kind = level >= infoLevel ? peerLine(line, () => this.bindings(), level) : undefined;
-          const suppressed = kind === undefined ? 0 : gate.admit(kind);
+          const gated = lineAboutPeer(line, boundPeer(this), level);
+          const suppressed = gated === undefined ? 0 : gate.admit(gated);
           if (suppressed === undefined) {
             return;
           }
@@ -141,39 +142,47 @@ function logLevels(entries: readonly string[]) {
   return { root, byComponent, ignored };
 }
 
-function describeError(error: unknown): unknown {
-  if (!(error instanceof Error)) {
-    return error;
-  }
-  const cause = error.cause instanceof Error ? `: ${error.cause.message}` : '';
-  // Where a mistake of ours happened is worth more than its text.
-  const isMistake = error instanceof TypeError || error instanceof ReferenceError || error instanceof RangeError;
-  return `${isMistake ? (error.stack ?? error.message) : error.message}${cause}`;
+/** What is no error stays as it is. */
+function describe(error: unknown): unknown {
+  return error instanceof Error ? describeError(error) : error;
 }
 
 const warnLevel = 40;
-const infoLevel = 30;
 /** As much of a message as tells its kind; what follows may be different in each line. */
 const kindCharacters = 24;
 
-/**
- * The kind of a line that a peer can cause as often as it likes: a warning or an error about an agent, anything about an
- * address; undefined for other lines.
- */
-function peerLine(line: readonly unknown[], bindings: () => object, level: number): string | undefined {
-  const [fields, message] = line;
-  if (typeof fields !== 'object' || fields === null) {
-    return undefined;
+/** The fields by which a line is about a peer of the program. */
+interface PeerFields {
+  readonly agent?: unknown;
+  /** `address:port` of a connection. */
+  readonly peer?: unknown;
+}
+
+const boundPeers = new WeakMap<PinoLogger, PeerFields>();
+
+/** The fields of a child logger, which all its lines have. Reading them is slow, and they do not change. */
+function boundPeer(logger: PinoLogger): PeerFields {
+  let fields = boundPeers.get(logger);
+  if (fields === undefined) {
+    fields = logger.bindings();
+    boundPeers.set(logger, fields);
   }
-  const text = String(message).slice(0, kindCharacters);
-  const own: { agent?: unknown; peer?: unknown } = level >= warnLevel ? { ...bindings(), ...fields } : fields;
-  if (typeof own.agent === 'string') {
-    return level >= warnLevel ? `${own.agent} ${text}` : undefined;
+  return fields;
+}
+
+/** What the flood gate has to know of a line that a peer may cause as often as it likes; undefined for other lines. */
+function lineAboutPeer(line: readonly unknown[], bound: PeerFields, level: number): GatedLine | undefined {
+  const [first, second] = line;
+  const isObject = typeof first === 'object' && first !== null;
+  const fields: PeerFields = isObject ? { ...bound, ...first } : bound;
+  const kind = String(isObject ? second : first).slice(0, kindCharacters);
+  if (typeof fields.agent === 'string') {
+    return { subject: `agent ${fields.agent}`, kind, class: level >= warnLevel ? 'warning' : 'info' };
   }
-  if (typeof own.peer !== 'string') {
-    return undefined;
+  if (typeof fields.peer === 'string') {
+    return { subject: `peer ${networkOf(fields.peer.slice(0, fields.peer.lastIndexOf(':')))}`, kind, class: 'warning' };
   }
-  return `${own.peer.slice(0, own.peer.lastIndexOf(':'))} ${text}`;
+  return undefined;
 }
 
 function fieldsOf(line: string): Record<string, unknown> & { level: string; time: string; msg?: string } {

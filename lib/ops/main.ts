@@ -1,4 +1,4 @@
-import { FatalError, UsageError } from './errors.ts';
+import { describeError, FatalError, UsageError } from './errors.ts';
 
 const exitCodes = { SIGINT: 130, SIGTERM: 143 } as const;
 
@@ -34,5 +34,5 @@ function explain(error: unknown): string {
   if (error instanceof FatalError) {
     return `[FATAL]: ${error.message}\n`;
   }
-  return `[FATAL]: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`;
+  return `[FATAL]: ${describeError(error)}\n`;
 }

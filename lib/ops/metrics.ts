@@ -1,4 +1,5 @@
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import { instruments } from './instruments.ts';
 import { versionInfo } from './version.ts';
 
 /** A registry with the process's own metrics and `argocd_agent_build_info`. */
@@ -25,27 +26,20 @@ interface KubeRequest {
 
 /** Counts and times requests to the API server, under the names of Kubernetes's own client. */
 export function kubeRequestMetrics(registry: Registry, host: () => string): (request: KubeRequest) => void {
-  const registers = [registry];
-  const requests = new Counter({
-    name: 'rest_client_requests_total',
-    help: 'Requests to the API server',
-    labelNames: ['code', 'method', 'host'],
-    registers,
-  });
-  const duration = new Histogram({
-    name: 'rest_client_request_duration_seconds',
-    help: 'Seconds until the API server responds',
-    labelNames: ['verb', 'host'],
-    buckets: [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30],
-    registers,
-  });
-  const limiter = new Histogram({
-    name: 'rest_client_rate_limiter_duration_seconds',
-    help: 'Seconds that requests wait because of the rate limit (ARGOCD_AGENT_KUBE_QPS)',
-    labelNames: ['verb', 'host'],
-    buckets: [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30],
-    registers,
-  });
+  const { counter, histogram } = instruments(registry);
+  const requests = counter('rest_client_requests_total', 'Requests to the API server', ['code', 'method', 'host']);
+  const duration = histogram(
+    'rest_client_request_duration_seconds',
+    'Seconds until the API server responds',
+    ['verb', 'host'],
+    [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30],
+  );
+  const limiter = histogram(
+    'rest_client_rate_limiter_duration_seconds',
+    'Seconds that requests wait because of the rate limit (ARGOCD_AGENT_KUBE_QPS)',
+    ['verb', 'host'],
+    [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30],
+  );
   return ({ method, status, seconds, waitedSeconds }) => {
     const labels = { verb: method, host: host() };
     requests.inc({ code: status === 0 ? '<error>' : String(status), method, host: labels.host });

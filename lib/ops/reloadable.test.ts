@@ -46,8 +46,10 @@ test('follows a Secret; a bad or deleted one leaves the last good value', async 
   expect([live.value, live.problem]).toEqual(['two', undefined]);
 });
 
-test('a second Secret adds to the first, and alone is nothing', () => {
-  const live = new Reloadable({ origin: 'Secret argocd/x', logger, parse: (fields) => ({ ...fields }) });
+test('a second Secret adds to the first, and alone is nothing', async () => {
+  const lines: string[] = [];
+  const log = createLogger({ destination: { write: (line) => void lines.push(line) } });
+  const live = new Reloadable({ origin: 'Secret argocd/x', logger: log, parse: (fields) => ({ ...fields }) });
   type Handler = Parameters<Parameters<typeof followSecretWith>[0]['subscribe']>[0];
   let handler: Handler | undefined;
   const subscribe = (given: Handler) => {
@@ -57,14 +59,38 @@ test('a second Secret adds to the first, and alone is nothing', () => {
   followSecretWith({ subscribe }, 'x', 'x-trust', live);
   const secret = (name: string, value: string) => ({ metadata: { name }, data: { key: btoa(value) } });
   handler?.added(secret('x-trust', 'old'));
+  await Promise.resolve();
   expect([live.value, live.problem]).toEqual([undefined, 'does not exist']);
   handler?.added(secret('x', 'new'));
+  await Promise.resolve();
   expect(live.value).toEqual({ key: 'new', 'x-trust/key': 'old' });
   handler?.updated(undefined, secret('y', 'other'));
   handler?.deleted(secret('x-trust', 'old'));
+  await Promise.resolve();
   expect(live.value).toEqual({ key: 'new' });
+  expect(lines.filter((line) => line.includes('credentials changed'))).toHaveLength(1);
   handler?.deleted(secret('x', 'new'));
+  await Promise.resolve();
   expect([live.value, live.problem]).toEqual([{ key: 'new' }, 'does not exist']);
+});
+
+test.each([
+  ['x', 'x-trust'],
+  ['x-trust', 'x'],
+])('the first load of two Secrets (%s, %s) is no change', async (first, second) => {
+  const lines: string[] = [];
+  const log = createLogger({ destination: { write: (line) => void lines.push(line) } });
+  const live = new Reloadable({ origin: 'Secret argocd/x', logger: log, parse: (fields) => ({ ...fields }) });
+  const secret = (name: string) => ({ metadata: { name }, data: { key: btoa(name) } });
+  const subscribe = (handler: Parameters<Parameters<typeof followSecretWith>[0]['subscribe']>[0]) => {
+    handler.added(secret(first));
+    handler.added(secret(second));
+    return () => undefined;
+  };
+  followSecretWith({ subscribe }, 'x', 'x-trust', live);
+  await Promise.resolve();
+  expect(live.value).toEqual({ key: 'x', 'x-trust/key': 'x-trust' });
+  expect(lines).toEqual([]);
 });
 
 test('what never comes is fatal, with the origin and what to do', async () => {

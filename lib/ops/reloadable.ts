@@ -142,7 +142,9 @@ export function followSecretWith(
   live: Reloadable<unknown>,
 ): () => void {
   const fields = new Map<string, TextFields>();
+  let isDue = false;
   const offer = () => {
+    isDue = false;
     const [main, extra = {}] = [fields.get(name), fields.get(second)];
     const added = Object.entries(extra).map(([field, text]) => [`${second}/${field}`, text]);
     live.offer(main && { ...main, ...Object.fromEntries(added) });
@@ -157,8 +159,10 @@ export function followSecretWith(
     } else {
       fields.delete(changedName);
     }
-    if (isThere || changedName === name || fields.has(name)) {
-      offer();
+    if ((isThere || changedName === name || fields.has(name)) && !isDue) {
+      // The objects of one list are reported one after the other: both Secrets are offered together.
+      isDue = true;
+      queueMicrotask(offer);
     }
   };
   return informer.subscribe({

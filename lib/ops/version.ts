@@ -64,6 +64,7 @@ export function versionCommand(name: string): Command {
     name: 'version',
     summary: `Print the version of ${name}`,
     flags,
+    ignoresArguments: true,
     run: async ({ short, output }, { stdout }) => {
       const info = versionInfo(name);
       if (short) {

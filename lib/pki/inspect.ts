@@ -6,15 +6,15 @@ import { parsePrivateKey } from './keys.ts';
 import { Remembered } from './remembered.ts';
 
 /**
- * A controller looks at the same few certificates of every cluster again and again, and taking one apart costs a
- * millisecond: enough are remembered for a thousand clusters.
+ * A controller inspects the same few certificates of every cluster again and again, and parsing one takes a millisecond.
+ * The cache is large enough for a thousand clusters.
  */
 const capacity = 4096;
 const parsedBlocks = new Remembered<X509Certificate>(capacity);
 const inspected = new Remembered<CertificateInfo>(capacity);
 const verdicts = new Remembered<{ readonly isIssued: boolean }>(capacity);
 
-/** What a certificate says. */
+/** The fields of a certificate. */
 export interface CertificateInfo {
   readonly commonName: string;
   readonly organizations: readonly string[];
@@ -32,7 +32,7 @@ export interface CertificateInfo {
   readonly fingerprint: string;
 }
 
-/** Extended key usages that this project deals in. */
+/** The extended key usages that this project issues. */
 export type CertificateUsage = 'server' | 'client';
 
 const usageOids: Readonly<Record<string, CertificateUsage>> = {
@@ -71,7 +71,7 @@ export function inspectCertificate(pem: string, what = 'certificate'): Certifica
 }
 
 function describe(first: X509Certificate): CertificateInfo {
-  // As far as OpenSSL says it: the other library takes fifty times as long.
+  // OpenSSL gives most fields; the other library takes fifty times as long.
   const { subject } = first.toLegacyObject();
   const names = alternativeNames(first);
   const ofType = (type: string) =>
@@ -94,7 +94,7 @@ function describe(first: X509Certificate): CertificateInfo {
   };
 }
 
-/** Read by a library, which gives them one by one; few certificates have any. */
+/** Read by the library, because OpenSSL's text form cannot be parsed safely. Few certificates have any. */
 function alternativeNames(certificate: X509Certificate) {
   if (certificate.subjectAltName === undefined) {
     return [];
@@ -111,7 +111,7 @@ export function canonicalAddress(address: string): string {
   return new URL(`http://[${address}]/`).hostname.slice(1, -1);
 }
 
-/** Whether one of the authorities signed the first certificate. Validity periods are not looked at. */
+/** Whether one of the authorities signed the first certificate. Validity periods are not checked. */
 export function isIssuedBy(certificatePem: string, authoritiesPem: string): boolean {
   const [leaf] = parseCertificates(certificatePem);
   if (leaf === undefined) {
@@ -132,7 +132,7 @@ export function isKeyOf(certificatePem: string, keyPem: string): boolean {
   return leaf?.checkPrivateKey(parsePrivateKey(keyPem)) ?? false;
 }
 
-/** When two thirds of a certificate's life are over: the time to renew it. */
+/** The time to renew a certificate: after two thirds of its life. */
 export function renewalTime({ notBefore, notAfter }: { notBefore: Date; notAfter: Date }): Date {
   return new Date(notBefore.getTime() + ((notAfter.getTime() - notBefore.getTime()) * 2) / 3);
 }

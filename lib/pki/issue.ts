@@ -24,7 +24,7 @@ export interface KeyCertificate {
   readonly key: string;
 }
 
-/** What a leaf certificate shall say. */
+/** The content of a leaf certificate. */
 export interface CertificateRequest {
   readonly commonName: string;
   readonly organizations?: readonly string[];
@@ -36,15 +36,15 @@ export interface CertificateRequest {
 const minute = 60_000;
 const day = 24 * 60 * minute;
 
-/** How far back a new certificate's life starts: peers whose clock runs late accept it at once. */
+/** How far in the past a new certificate's life starts, so that peers with a slow clock accept it at once. */
 export const clockSkewMs = 5 * minute;
 
-/** Lifetimes of the originals; `requestedMs` is that of OCM's signer for certificates that a cluster asks for. */
+/** Lifetimes of the originals; `requestedMs` is that of OCM's signer for certificates that a cluster requests. */
 export const lifetimes = { authorityMs: 365 * day, leafMs: 30 * day, requestedMs: day } as const;
 
 /**
  * Makes a self-signed certificate authority with an RSA key (OCM's signer takes no other).
- * @param options.commonName upstream's is `argocd-agent-ca@<unix seconds>`
+ * @param options.commonName the original's is `argocd-agent-ca@<unix seconds>`
  */
 export async function createAuthority(options: {
   commonName: string;
@@ -87,7 +87,7 @@ export async function createAuthority(options: {
   return { certificate: certificatePem(new Uint8Array(certificate.rawData)), key: privateKeyPem(key) };
 }
 
-/** What issuing takes besides the request. */
+/** Options of issuing. */
 export interface IssueOptions {
   readonly authority: KeyCertificate;
   /** Default: `lifetimes.leafMs`. */
@@ -107,7 +107,7 @@ export async function issueCertificate(
 }
 
 /**
- * Issues a leaf certificate, PEM, for a key that somebody else holds. It never outlives the authority.
+ * Issues a leaf certificate, PEM, for the public key of another party. It never outlives the authority.
  * @param publicKey DER, as SubjectPublicKeyInfo
  * @throws PkiError when the authority's material is unusable
  */
@@ -132,7 +132,7 @@ interface Signer {
   readonly life: Pick<CertificateInfo, 'notBefore' | 'notAfter'>;
 }
 
-/** One authority signs for hundreds of clusters in a row; what is known of it goes with it. */
+/** One authority signs for hundreds of clusters in a row; its parsed form is cached with the object. */
 const signers = new WeakMap<KeyCertificate, Signer>();
 
 function signerOf(authority: KeyCertificate): Signer {
@@ -158,7 +158,8 @@ function signerOf(authority: KeyCertificate): Signer {
 }
 
 /**
- * Why a certificate must be issued again, as a clause for a log line; undefined when it is good until its renewal time.
+ * Why a certificate must be issued again, as a clause for a log line; undefined while it is valid and its renewal time has
+ * not come.
  * @param trusted PEM certificates of the authorities that may have signed it
  */
 export function reasonToReissue(

@@ -4,10 +4,10 @@ import { PkiError } from './errors.ts';
 
 const generate = promisify(generateKeyPair);
 
-/** `rsa2048` where a Go or OCM peer insists on RSA, `p256` where any key will do: making one is fifty times cheaper. */
+/** `rsa2048` where a Go or OCM peer requires RSA, else `p256`: generating one is fifty times cheaper. */
 export type KeyAlgorithm = 'rsa2048' | 'p256';
 
-/** Makes a private key on a thread of its own, so that other work goes on. */
+/** Generates a private key in the thread pool. */
 export async function generatePrivateKey(algorithm: KeyAlgorithm): Promise<KeyObject> {
   const pair =
     algorithm === 'rsa2048'
@@ -16,7 +16,7 @@ export async function generatePrivateKey(algorithm: KeyAlgorithm): Promise<KeyOb
   return pair.privateKey;
 }
 
-/** A private key in the form the originals write into Secrets: PKCS#1 for RSA, SEC 1 for elliptic curves. */
+/** A private key in the originals' form: PKCS#1 for RSA, SEC 1 for elliptic curves. */
 export function privateKeyPem(key: KeyObject): string {
   const type = key.asymmetricKeyType === 'rsa' ? 'pkcs1' : key.asymmetricKeyType === 'ec' ? 'sec1' : 'pkcs8';
   return key.export({ type: type as 'pkcs8', format: 'pem' }).toString();

@@ -18,21 +18,36 @@ export interface SigningRequest {
   readonly publicKey: x509.PublicKey;
 }
 
+/** Longest request, in characters. One for an RSA key of 16,384 bits has 6,000. */
+const maxCharacters = 16 * 1024;
+
 /**
  * Reads a PKCS #10 request in PEM.
- * @throws PkiError BAD_REQUEST when it does not parse or its signature is not of its key
+ * @throws PkiError BAD_REQUEST when it is too long, does not parse or its signature is not of its key
  */
 export async function readSigningRequest(pem: string, what = 'certificate signing request'): Promise<SigningRequest> {
+  const unusable = (message: string, cause?: unknown) => new PkiError('BAD_REQUEST', what, message, { cause });
+  if (pem.length > maxCharacters) {
+    throw unusable(`has ${pem.length} characters; ${maxCharacters} are accepted`);
+  }
   let request: x509.Pkcs10CertificateRequest;
   try {
     request = new x509.Pkcs10CertificateRequest(pem);
   } catch (cause) {
-    throw new PkiError('BAD_REQUEST', what, 'is no PKCS #10 request in PEM', { cause });
+    throw unusable('is no PKCS #10 request in PEM', cause);
   }
   const isSigned = await request.verify(crypto).catch(() => false);
   if (!isSigned) {
-    throw new PkiError('BAD_REQUEST', what, 'is not signed with its own key');
+    throw unusable('is not signed with its own key');
   }
+  try {
+    return contentOf(request);
+  } catch (cause) {
+    throw unusable('has a subject, an extension or a key that cannot be read', cause);
+  }
+}
+
+function contentOf(request: x509.Pkcs10CertificateRequest): SigningRequest {
   const subject = request.subjectName;
   const types = subject.toJSON().flatMap((relative) => Object.keys(relative));
   const names = [...request.extensions]

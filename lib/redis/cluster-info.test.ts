@@ -26,7 +26,7 @@ test.each(['gzip', 'none'] as const)('a written value can be read: %s', (compres
   expect(decodeClusterInfo(encodeClusterInfo(info, compression), compression)).toEqual(info);
 });
 
-test('what an application controller writes can be read, nulls and other fields included', () => {
+test('values of an application controller can be read, with nulls and unknown fields', () => {
   const written = {
     connectionState: { status: '', message: '', attemptedAt: null },
     serverVersion: '1.34',

@@ -19,7 +19,7 @@ const argoCdRedis = { secret: 'argocd-redis', key: 'auth' };
 
 /**
  * The link that the flags describe; it does nothing until it is run. A CA from a Secret may come or change later, and so may
- * the password: where none is given, it is that of Argo CD's own Redis, as soon as its Secret is there.
+ * the password: without one in the flags, it is that of Argo CD's own Redis, as soon as its Secret exists.
  * @throws FatalError when the CA's file cannot be read
  */
 export function redisLink(settings: RedisSettings, context: RedisContext & { notify: boolean }): RedisLink {

@@ -127,6 +127,24 @@ test('no message on a subscribed channel is missed, also right after another sub
   await until(() => heard === 12);
 });
 
+test('the sizes of values are read by the prefix of their keys', async ({ skip }) => {
+  skip(!isReal, 'needs the real Redis');
+  const port = await freePort();
+  await redisOn(port);
+  const { link, connected } = startLink(port);
+  await connected();
+  for (let n = 1; n <= 2_500; n++) {
+    await link.set(`a[1]*|${n}`, Buffer.alloc(n), 60_000);
+  }
+  await link.set('a1x|1', Buffer.alloc(1), 60_000);
+  const sizes = new Map<string, number>();
+  for await (const [key, bytes] of link.sizes('a[1]*|')) {
+    sizes.set(key, bytes);
+  }
+  expect(sizes.size).toBe(2_500);
+  expect(sizes.get('a[1]*|2500')).toBe(2_500);
+});
+
 test('a wrong password is named; a right one counts at the next attempt', async () => {
   const port = await freePort();
   await redisOn(port, '--requirepass', 'right');
@@ -211,7 +229,7 @@ test('TLS: the CA is checked, and one that comes later is taken', async ({ skip 
   await insecure.connected();
 });
 
-test('what is at the address need not be a Redis', async () => {
+test('a server that is not a Redis is reported', async () => {
   const server = createServer((socket) => {
     socket.on('error', () => undefined).end('HTTP/1.1 400 Bad Request\r\n\r\n');
   }).listen(0, '127.0.0.1');

@@ -22,6 +22,8 @@ const connectTimeoutMs = 5_000;
 const commandTimeoutMs = 5_000;
 /** With more waiting commands Redis is considered unresponsive. */
 const maxCommands = 10_000;
+/** Keys that Redis looks at in one step of a scan. */
+const scanBatch = 1_000;
 /** A ping without an answer reveals a dead connection. */
 const pingIntervalMs = 30_000;
 const silentMs = 75_000;
@@ -100,6 +102,20 @@ export class RedisLink {
   /** @throws Error without a connection or answer */
   async delete(key: string): Promise<void> {
     await this.#connected().del(key);
+  }
+
+  /**
+   * The keys with a prefix and the bytes of their values, which must be strings. Keys that change meanwhile may be missing or
+   * come twice. The prefix is not a pattern. @throws Error without a connection or answer
+   */
+  async *sizes(prefix: string): AsyncGenerator<[key: string, bytes: number]> {
+    const client = this.#connected();
+    const pattern = `${prefix.replaceAll(/[\\*?[\]]/g, String.raw`\$&`)}*`;
+    for await (const batch of client.scanIterator({ MATCH: pattern, COUNT: scanBatch })) {
+      const keys = batch.map(String);
+      const lengths = await Promise.all(keys.map((key) => client.strLen(key)));
+      yield* keys.map((key, index): [string, number] => [key, Number(lengths[index] ?? 0)]);
+    }
   }
 
   /**

@@ -59,7 +59,7 @@ describe('credentials', () => {
 });
 
 describe('TLS', () => {
-  test('is off unless enabled, whatever the other flags are', () => {
+  test('is off unless it is enabled, also with other flags for it', () => {
     expect(read({}, { insecure: true, caPath: '/a' }).tls).toBe('off');
   });
 

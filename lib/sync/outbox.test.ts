@@ -319,6 +319,27 @@ test('repeat sends again under another id, after what is in flight', () => {
   expect(second).toMatch(/^create shop_u1_1_\w+$/);
 });
 
+test('repeat updates a copy that the peer certainly has, also while its creation is in flight', () => {
+  const f = new Fixture({ random: () => 0.5 });
+  f.connect();
+  f.set('shop', 'u1', 1);
+  expect(f.outbox.isSent(shop)).toBe(true);
+  f.outbox.repeat(shop, { uid: 'u1' });
+  expect(f.outbox.isSent(shop)).toBe(false);
+  f.ack('shop_u1_1');
+  const [first, second = ''] = f.take();
+  expect(first).toBe('create shop_u1_1');
+  expect(second).toMatch(/^update shop_u1_1_\w+$/);
+  expect(f.outbox.isSent(shop)).toBe(true);
+  f.ack(second.replace('update ', ''));
+  expect(f.outbox.isSent(shop)).toBe(true);
+  f.set('shop', 'u1', 2);
+  f.set('shop', 'u1', 3);
+  expect(f.outbox.isSent(shop)).toBe(false);
+  f.remove('shop');
+  expect(f.outbox.isSent(shop)).toBe(false);
+});
+
 test('without deletes nothing is said about what goes, acknowledged or not', () => {
   const f = new Fixture({ sendsDeletes: false });
   f.connect();

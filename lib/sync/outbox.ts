@@ -127,10 +127,22 @@ export class Outbox<T> {
   /**
    * Sends the present state once more, whatever the peer acknowledged: the peer needs it at a later moment, or may have
    * lost it. An event in flight does not count.
+   * @param copy the copy that the peer certainly has, in whatever state: it is updated. Default: the peer may have none.
    */
-  repeat(key: ResourceKey): void {
-    this.#forget(this.#entry(key));
+  repeat(key: ResourceKey, copy?: Pick<PeerCopy, 'uid'>): void {
+    const entry = this.#entry(key);
+    this.#forget(entry);
+    entry.held = copy;
     this.#evaluate();
+  }
+
+  /** Whether the present state was sent, acknowledged or not, and is not to be sent once more. */
+  isSent(key: ResourceKey): boolean {
+    const entry = this.#entries.get(keyString(key));
+    const now = this.#source.read(key);
+    const outcome = entry?.flight?.outcome;
+    const sent = outcome?.is === 'held' && outcome.mark === entry?.mark ? outcome.copy : entry?.held;
+    return now !== undefined && sent?.uid === now.uid && sent.digest === now.digest;
   }
 
   /**

@@ -73,6 +73,11 @@ export class View<T extends StoredObject> {
     return this.#objects.get(`${ref.namespace}/${ref.name}`);
   }
 
+  /** How many objects are known. */
+  get size(): number {
+    return this.#objects.size;
+  }
+
   /** All objects, in no particular order. */
   values(): Iterable<T> {
     return this.#objects.values();

@@ -37,7 +37,7 @@ async function start(options: Partial<WireServerOptions> = {}) {
     version: '1.0.0',
     principalNamespace: 'argocd',
     tokens,
-    authenticate: async () => 'one',
+    authenticate: async () => ({ agent: 'one' }),
     subscribe: (session) => {
       sessions.push(session);
       return { event: () => undefined, closed: () => undefined };

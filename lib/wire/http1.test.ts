@@ -54,7 +54,7 @@ beforeEach(async () => {
     version: '1.0.0',
     principalNamespace: 'argocd',
     tokens,
-    authenticate: async () => 'one',
+    authenticate: async () => ({ agent: 'one' }),
     subscribe: (session) => {
       sessions.push(session);
       return { event: (event) => received.push(event), closed: (error) => closed.push(error) };

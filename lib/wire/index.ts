@@ -4,7 +4,6 @@ export { WireError, type WireErrorCode } from './errors.ts';
 export { type CloudEvent, decodeEvent, encodeEvent } from './events/codec.ts';
 export {
   agentSource,
-  dataOf,
   eventTypes,
   isAcknowledgement,
   principalSource,
@@ -13,6 +12,7 @@ export {
   type WireTarget,
 } from './events/event.ts';
 export { eventIdOf, type IdentifiedMetadata, resourceIdOf, sentAt } from './events/ids.ts';
+export { limitOf, type PayloadLimit } from './events/limits.ts';
 export {
   acknowledgement,
   type EventObject,
@@ -22,6 +22,7 @@ export {
   type Origin,
   objectEvent,
 } from './events/make.ts';
+export { dataOf, parseLimited } from './events/payload.ts';
 export type { ConnectionLimits } from './grpc/server/connection-rate.ts';
 export { secureContextOptions } from './grpc/server/tls-options.ts';
 export { GrpcError, type GrpcStatusCode, grpcStatus } from './grpc/status.ts';

@@ -68,7 +68,7 @@ describe('a connection that goes silent', () => {
       version: '1',
       principalNamespace: 'argocd',
       tokens: TokenAuthority.fromPem(createSigningKey()),
-      authenticate: async () => 'cluster1',
+      authenticate: async () => ({ agent: 'cluster1' }),
       subscribe: () => {
         opened++;
         return { event: () => undefined, closed: (error) => closed.push(error) };

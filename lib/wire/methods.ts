@@ -13,10 +13,10 @@ export const paths = {
   streamTerminal: '/terminalstreamapi.TerminalStreamService/StreamTerminal',
 } as const;
 
-/** Runs a unary method: one request of bounded size and within a bounded time, one answer or error. */
+/** Runs a unary method of a peer: one request of bounded size and within a bounded time, one answer or error. */
 export function collectUnary(
   call: ServerCall,
-  limits: { readonly maxBytes: number; readonly timeoutMs: number },
+  limits: { readonly maxBytes: number; readonly timeoutMs: number; readonly peer: string },
   answer: (request: Uint8Array) => Promise<Uint8Array>,
 ): void {
   let request: Uint8Array | undefined;
@@ -42,7 +42,7 @@ export function collectUnary(
     },
     end: () => clearTimeout(timer),
   };
-  call.listen(listener, { maxMessageBytes: limits.maxBytes });
+  call.listen(listener, { maxMessageBytes: limits.maxBytes, peer: limits.peer });
 }
 
 function runUnary(call: ServerCall, request: Uint8Array, answer: (request: Uint8Array) => Promise<Uint8Array>): void {

@@ -40,7 +40,7 @@ test.each(['grpc', 'websocket'] as const)('both sides count the same calls and m
     version: '1',
     principalNamespace: 'argocd',
     tokens: TokenAuthority.fromPem(createSigningKey()),
-    authenticate: async () => 'one',
+    authenticate: async () => ({ agent: 'one' }),
     webSocket: true,
     subscribe: ({ stream }) => ({
       event: (event) => stream.send(acknowledgement(event, 'principal')),

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { AuthError, type AuthRequest, type ClientInfo, TokenAuthority } from '../auth/index.ts';
 import { until } from '../base/testing.ts';
@@ -72,7 +73,7 @@ class TestPrincipal {
         if (name === 'stranger') {
           throw new AuthError('bad-credentials', 'no cluster of this name', { agent: name });
         }
-        return name;
+        return { agent: name };
       },
       matchCertificateSubject: true,
       subscribe: (session: Session): SessionHandlers => {
@@ -286,7 +287,10 @@ describe.each([
       const agent = startAgent(principal.server.port, { compression: true });
       await until(() => expect(principal.sessions).toHaveLength(1));
       const big = (size: number) => {
-        const object = { metadata: { name: 'big', uid: 'u', resourceVersion: '1' }, spec: 'x'.repeat(size) };
+        const object = {
+          metadata: { name: 'big', uid: 'u', resourceVersion: '1' },
+          spec: randomBytes(size / 2).toString('hex'),
+        };
         return objectEvent(targets.application, eventTypes.create, object, { source: principalSource });
       };
       principal.sessions[0]?.stream.send(big(8_000_000));
@@ -342,7 +346,7 @@ describe.each([
       principal = await startPrincipal({
         authenticate: async () => {
           endedAtLogin.push(principal?.closed.length ?? -1);
-          return 'cluster1';
+          return { agent: 'cluster1' };
         },
       });
       const agent = startAgent(principal.server.port, { tls: () => ({ ca: ca.cert, ...current }) });

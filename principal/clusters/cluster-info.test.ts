@@ -63,7 +63,7 @@ function start(servers: Record<string, string[]>, options: { redis?: Map<string,
   return { infos, redis, state, read, says, servers };
 }
 
-test('connection and statistics are there together, whatever comes first, and last through a disconnection', async () => {
+test('connection and statistics are there together, whatever comes first', async () => {
   const { infos, read, says } = start({ a: ['https://a'] });
   infos.connected('a');
   await says('https://a', 'Successful');
@@ -73,9 +73,34 @@ test('connection and statistics are there together, whatever comes first, and la
     connectionState: { message: "Agent: 'a' is connected with principal" },
     cacheInfo: { apisCount: 60, resourcesCount: 500 },
   });
+});
+
+test('an agent that is not connected has no counts, and the time of its last synchronisation stays', async () => {
+  const { infos, read, says } = start({ a: ['https://a'], b: ['https://b'] });
+  const lastCacheSyncTime = '2026-11-21T10:00:00Z';
+  infos.connected('a');
+  infos.connected('b');
+  infos.statistics('a', report({ ...counts, serverVersion: '1.33', lastCacheSyncTime }));
+  infos.statistics('b', report(counts));
+  await until(() => read('https://b')?.applicationsCount === 3);
   infos.disconnected('a');
+  infos.refused('b', 'not yet');
+  infos.disconnected('b');
   await says('https://a', 'Failed');
-  expect(read('https://a')?.cacheInfo.resourcesCount).toBe(500);
+  expect(read('https://a')).toMatchObject({
+    applicationsCount: 0,
+    serverVersion: '1.33',
+    cacheInfo: { resourcesCount: 0, apisCount: 0, lastCacheSyncTime },
+  });
+  await says('https://b', 'Failed');
+  // The agent of the original does not report this time: its last report is the latest sign of it.
+  expect(Date.parse(read('https://b')?.cacheInfo.lastCacheSyncTime ?? '')).toBeGreaterThan(Date.now() - 60_000);
+  // As before: the same statistics count again.
+  infos.connected('a');
+  await says('https://a', 'Successful');
+  expect(read('https://a')?.applicationsCount).toBe(0);
+  infos.statistics('a', report({ ...counts, serverVersion: '1.33', lastCacheSyncTime }));
+  await until(() => read('https://a')?.applicationsCount === 3);
 });
 
 test('an agent that talks without end costs a few writes', async () => {
@@ -117,7 +142,7 @@ test('invalid statistics of an agent are refused', () => {
   }
 });
 
-test('defect 29: after a restart the counts are kept, and an agent that does not come back counts as gone', async () => {
+test('defect 29: after a restart the counts are kept until an agent does not come back', async () => {
   const before = start({ a: ['https://a'], b: ['https://b'] });
   for (const agent of ['a', 'b']) {
     before.infos.connected(agent);
@@ -130,7 +155,8 @@ test('defect 29: after a restart the counts are kept, and an agent that does not
   await after.says('https://b', 'Failed');
   expect(after.read('https://a')).toMatchObject({ applicationsCount: 3, connectionState: { status: 'Successful' } });
   expect(after.read('https://b')).toMatchObject({
-    applicationsCount: 3,
+    applicationsCount: 0,
+    cacheInfo: { resourcesCount: 0, apisCount: 0 },
     connectionState: { message: "Agent: 'b' has not connected since the principal started" },
   });
 });

@@ -11,7 +11,7 @@ import {
   encodeClusterInfo,
   type RedisLink,
 } from '../../lib/redis/index.ts';
-import { dataOf, WireError, type WireEvent } from '../../lib/wire/index.ts';
+import { dataOf, type WireEvent } from '../../lib/wire/index.ts';
 import type { MappedAgents } from './mapped-agents.ts';
 
 /** Well before Argo CD drops the information. */
@@ -20,9 +20,6 @@ const refreshMs = 3 * 60_000;
 const gatherMs = 250;
 /** The time that agents have to come back before they count as gone. */
 const graceMs = 15_000;
-
-/** A few numbers and a version. */
-const maxStatisticsBytes = 16 * 1024;
 
 const count = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
 const payload = z.object({
@@ -34,13 +31,22 @@ const payload = z.object({
   lastCacheSyncTime: z.iso.datetime({ offset: true }).exactOptional(),
 });
 
+const noCounts = { applicationsCount: 0, apisCount: 0, resourcesCount: 0 };
+
 /** An agent's statistics of its cluster. */
 type Statistics = z.output<typeof payload>;
 type ConnectionState = ClusterInfo['connectionState'];
 
+/** The last statistics of an agent, and when they came (RFC 3339). */
+interface Reported {
+  readonly statistics: Statistics;
+  readonly at: string;
+}
+
 /**
  * Reports the agents' clusters to Argo CD on the hub, for its UI (Settings > Clusters): the
- * information about each cluster in Argo CD's Redis has the agent's connection state and statistics.
+ * information about each cluster in Argo CD's Redis has the agent's connection state and statistics. While an agent is not
+ * connected its counts are zero, as with argocd-agent; the time of the last synchronisation stays.
  *
  * Synchronisation does not need Redis. The information is written when Redis is
  * available, again when Redis has lost it, and before Argo CD drops it.
@@ -52,7 +58,7 @@ export class ClusterInfos {
   readonly #logger: Logger;
   readonly #queue: WorkQueue;
   readonly #states = new Map<string, ConnectionState>();
-  readonly #statistics = new Map<string, Statistics>();
+  readonly #statistics = new Map<string, Reported>();
   /** The server URLs of the written information, by agent. */
   readonly #servers = new Map<string, readonly string[]>();
   /** Agents that had time enough to come back to this process. */
@@ -96,15 +102,13 @@ export class ClusterInfos {
 
   /** Takes an event of target `clusterCacheInfoUpdate`. @throws WireError when it cannot be read */
   statistics(agent: string, event: WireEvent): void {
-    if (event.data.byteLength > maxStatisticsBytes) {
-      throw new WireError('too-large', `The statistics of a cluster have ${event.data.byteLength} bytes`);
-    }
     const now = dataOf(event, payload);
     // Agents repeat them every 10 s. Unchanged information is written again only before Argo CD drops it.
-    if (isDeepStrictEqual(this.#statistics.get(agent), now)) {
+    const isKnown = isDeepStrictEqual(this.#statistics.get(agent)?.statistics, now);
+    this.#statistics.set(agent, { statistics: now, at: rfc3339Seconds(new Date()) });
+    if (isKnown) {
       return;
     }
-    this.#statistics.set(agent, now);
     this.#queue.addAfter(agent, gatherMs);
   }
 
@@ -141,6 +145,12 @@ export class ClusterInfos {
       return;
     }
     this.#states.set(agent, { status, message, attemptedAt: rfc3339Seconds(new Date()) });
+    const reported = this.#statistics.get(agent);
+    if (status === 'Failed' && reported !== undefined) {
+      // Agents of the original do not report when their Argo CD synchronised; then the last report is its latest sign.
+      const { statistics, at } = reported;
+      this.#statistics.set(agent, { statistics: { lastCacheSyncTime: at, ...statistics, ...noCounts }, at });
+    }
     this.#queue.add(agent);
   }
 
@@ -167,7 +177,7 @@ export class ClusterInfos {
 
   async #writeServer(agent: string, server: string): Promise<void> {
     const key = clusterInfoKey(server, this.#compression);
-    const statistics = this.#statistics.get(agent);
+    const statistics = this.#statistics.get(agent)?.statistics;
     const state = this.#states.get(agent) ?? (this.#isSettled ? this.#absent(agent) : undefined);
     // The information of a former process stays until the agent's state is known.
     const former = state === undefined || statistics === undefined ? await this.#former(key) : undefined;
@@ -175,18 +185,17 @@ export class ClusterInfos {
     if (connectionState === undefined) {
       return;
     }
+    const keepsFormer = former !== undefined && connectionState.status !== 'Failed';
+    const counts = statistics ?? (keepsFormer ? { ...former.cacheInfo, ...former } : noCounts);
     const info: ClusterInfo = {
       connectionState,
       serverVersion: statistics?.serverVersion ?? former?.serverVersion ?? '',
-      cacheInfo:
-        statistics === undefined
-          ? (former?.cacheInfo ?? { resourcesCount: 0, apisCount: 0, lastCacheSyncTime: undefined })
-          : {
-              resourcesCount: statistics.resourcesCount,
-              apisCount: statistics.apisCount,
-              lastCacheSyncTime: statistics.lastCacheSyncTime,
-            },
-      applicationsCount: statistics?.applicationsCount ?? former?.applicationsCount ?? 0,
+      cacheInfo: {
+        resourcesCount: counts.resourcesCount,
+        apisCount: counts.apisCount,
+        lastCacheSyncTime: statistics?.lastCacheSyncTime ?? former?.cacheInfo.lastCacheSyncTime,
+      },
+      applicationsCount: counts.applicationsCount,
     };
     await this.#link.set(key, encodeClusterInfo(info, this.#compression), clusterInfoLifetimeMs);
     this.#logger.debug({ agent, server, status: connectionState.status }, 'cluster information written');

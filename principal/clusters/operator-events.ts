@@ -1,14 +1,29 @@
 import type { MirrorFailure } from '../../lib/argocd/index.ts';
 import type { AuthError } from '../../lib/auth/index.ts';
+import { BoundedMap, type RateLimit, TokenBucket } from '../../lib/base/index.ts';
 import type { EventRecorder } from '../../lib/kube/index.ts';
+import type { ObjectRef } from '../../lib/sync/index.ts';
 import type { MappedAgents } from './mapped-agents.ts';
+
+/** Events about one agent for one reason: an agent can cause as many different ones as it likes. */
+const eventRate: RateLimit = { burst: 20, perSecond: 1 / 60 };
+/** More than a principal has agents and reasons. */
+const mostBuckets = 65_536;
 
 /** Records Events about an agent's cluster Secrets when an operator has to act. */
 export class OperatorEvents {
   readonly #agents: Pick<MappedAgents, 'clustersOf'>;
   readonly #events: Pick<EventRecorder, 'warning'>;
+  readonly #now: (() => number) | undefined;
+  readonly #buckets = new BoundedMap<string, TokenBucket>(mostBuckets);
 
-  constructor(options: { agents: Pick<MappedAgents, 'clustersOf'>; events: Pick<EventRecorder, 'warning'> }) {
+  constructor(options: {
+    agents: Pick<MappedAgents, 'clustersOf'>;
+    events: Pick<EventRecorder, 'warning'>;
+    /** Milliseconds of a clock that never goes back. */
+    now?: () => number;
+  }) {
+    this.#now = options.now;
     this.#agents = options.agents;
     this.#events = options.events;
   }
@@ -23,7 +38,28 @@ export class OperatorEvents {
     this.#warn(agent, 'CannotMirror', `${kind} ${name} of agent ${agent} cannot be shown here: ${message}`);
   }
 
+  /** An agent has an Application that this hub does not have and that was made for another principal. */
+  keptApplication(agent: string, { namespace, name }: ObjectRef): void {
+    const place = `${namespace}/${name}`;
+    this.#warn(
+      agent,
+      'ApplicationKept',
+      `Agent ${agent} keeps Application ${place}, which another principal made. Restore ${place} here, or delete its copy on the cluster`,
+    );
+  }
+
+  /** An agent would have more on the hub than it may. */
+  overQuota(agent: string, message: string): void {
+    this.#warn(agent, 'AgentQuotaExceeded', `A write of agent ${agent} is refused: ${message}`);
+  }
+
   #warn(agent: string, reason: string, message: string): void {
+    const kind = `${reason} ${agent}`;
+    const bucket = this.#buckets.get(kind) ?? new TokenBucket(eventRate, this.#now);
+    this.#buckets.set(kind, bucket);
+    if (!bucket.tryTake()) {
+      return;
+    }
     for (const { secret } of this.#agents.clustersOf(agent)) {
       this.#events.warning({ ...secret, apiVersion: 'v1', kind: 'Secret' }, reason, message);
     }

@@ -1,5 +1,5 @@
-import { isDnsLabel, type TokenAuthority } from '../../lib/auth/index.ts';
-import type { Logger } from '../../lib/base/index.ts';
+import type { TokenAuthority } from '../../lib/auth/index.ts';
+import { isDnsLabel, type Logger } from '../../lib/base/index.ts';
 import {
   type Informer,
   isAlreadyExists,

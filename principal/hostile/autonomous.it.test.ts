@@ -138,7 +138,9 @@ test('the destinations, projects and namespaces that it sends for its mirrors ar
   );
   expect(projectMirror.spec).toMatchObject({
     sourceNamespaces: [rogue],
-    destinations: [{ name: rogue, server: '*', namespace: '*' }],
+    destinations: [
+      { name: rogue, server: `https://argocd-agent-resource-proxy:9090\\?agentName=${rogue}`, namespace: '*' },
+    ],
   });
 });
 

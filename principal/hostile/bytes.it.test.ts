@@ -35,18 +35,21 @@ describe('messages', () => {
     }
   });
 
-  test('of 200 MiB, made to become much more when it is parsed', async () => {
+  test.each([
+    ['an Application', targets.application, eventTypes.statusUpdate],
+    ['an answer of the cache', targets.redis, eventTypes.redisResponse],
+  ])('made to become much more when they are parsed: %s', async (_, target, type) => {
     const call = await stage.agent();
-    const bracket = '[{},';
-    const data = Buffer.alloc(199 * mebi, '{},');
-    data.write(`{"metadata":{"name":"own"},"status":{"x":[`, 0);
-    data.write(bracket, 42);
-    await call.send({
-      ...messageEvent(targets.application, eventTypes.statusUpdate, {}, { source: agentSource }),
-      data,
-    });
+    const event = (bytes: number) => {
+      const data = Buffer.alloc(bytes, '{},');
+      data.write(`{"metadata":{"name":"own"},"status":{"x":[[{},`, 0);
+      return { ...messageEvent(target, type, {}, { source: agentSource }), data };
+    };
+    await call.send(event(15 * mebi));
     await call.settle();
     expect(call.isOver).toBe(false);
+    await call.send(event(199 * mebi));
+    expect((await call.end).code).toBe(14);
   });
 
   test('that are announced and do not come', async () => {

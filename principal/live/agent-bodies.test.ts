@@ -34,7 +34,7 @@ function start() {
   };
 }
 
-test('bytes go to who waits for them, up to their end', () => {
+test('a reader receives the bytes that it waits for, up to their end', () => {
   const { heard, open } = start();
   const { stream, send, handlers } = open();
   send({});
@@ -45,7 +45,7 @@ test('bytes go to who waits for them, up to their end', () => {
   expect([stream.answers, stream.code]).toEqual([[200], grpcStatus.ok]);
 });
 
-test('nobody else finds the reader', () => {
+test('another agent or request does not reach the reader', () => {
   const { heard, open } = start();
   const stranger = open('b');
   stranger.send({ data: Buffer.from('forged') });
@@ -80,7 +80,7 @@ test('a stream that breaks may be followed by another one', () => {
   expect(heard).toEqual(['opened', 'one', 'lost', 'opened', 'two', 'opened', 'end']);
 });
 
-test('who reads slowly makes the agent wait, who leaves makes it stop', () => {
+test('a slow reader makes the agent wait, and a reader that leaves makes it stop', () => {
   const { open, full, expected, heard } = start();
   full();
   const { stream, send, handlers } = open();

@@ -92,7 +92,7 @@ export class Bodies {
         }
         this.#sweep.passed(message.data.length);
         if (message.error !== '') {
-          stream.finish(grpcStatus.internal, message.error);
+          stream.finish(grpcStatus.internal, message.error.slice(0, 1_000));
           end(message.error);
         } else if (message.eof) {
           stream.send(LogStreamResponse.fromPartial({ requestUuid: uuid, status: 200 }));

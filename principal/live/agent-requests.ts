@@ -98,7 +98,7 @@ export class AgentRequests {
     });
   }
 
-  /** Takes an answer. False when no request waits for it: it is late, or comes from another agent. */
+  /** Takes an answer, without reading it. False when no request waits for it: it is late, or comes from another agent. */
   answered(agent: string, answer: WireEvent): boolean {
     const pending = this.#pending.get(answer.eventId);
     if (pending?.agent !== agent) {

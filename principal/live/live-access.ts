@@ -13,6 +13,9 @@ import { CallerNames } from './resources/callers.ts';
 import { type ResourceProxy, serveResourceProxy } from './resources/resource-proxy.ts';
 import { TerminalSessions } from './terminals/terminal-sessions.ts';
 
+/** Largest message of an agent about a change on a channel: names of the channel, the connection and the request. */
+const mostMessageBytes = 16 * 1024;
+
 /** Live data of the agents' clusters: requests to agents and their answers. */
 export class LiveAccess {
   readonly #exchange: AgentRequests;
@@ -47,14 +50,15 @@ export class LiveAccess {
   }
 
   /**
-   * Takes an event of an agent; false when it is not an answer to a request.
+   * Takes an event of an agent; false when nobody waits for it. Such an event is not read, unless it is as short as a message
+   * on a channel.
    * @throws WireError when it cannot be read
    */
   answered(agent: string, event: WireEvent): boolean {
     if (this.#exchange.answered(agent, event)) {
       return true;
     }
-    if (event.target !== targets.redis) {
+    if (event.target !== targets.redis || event.data.byteLength > mostMessageBytes) {
       return false;
     }
     const { connectionUuid, body } = dataOf(event, redisResponse);

@@ -1,4 +1,5 @@
-import { Counter, Gauge, type Registry } from 'prom-client';
+import { type Counter, Gauge, type Registry } from 'prom-client';
+import { instruments } from '../../lib/ops/index.ts';
 
 const failures = ['agent_disconnected', 'timeout', 'agent_error', 'queue_missing'] as const;
 const commands = ['get', 'subscribe'] as const;
@@ -37,13 +38,9 @@ export function liveMetrics(
   isMapped: (agent: string) => boolean,
   terminals: () => ReadonlyMap<string, number>,
 ): LiveMetrics {
+  const register = instruments(registry);
   const counter = <L extends string>(name: string, help: string, second?: L) =>
-    new Counter({
-      name: `argocd_principal_${name}`,
-      help,
-      labelNames: second === undefined ? ['agent_name'] : ['agent_name', second],
-      registers: [registry],
-    });
+    register.counter(`argocd_principal_${name}`, help, second === undefined ? ['agent_name'] : ['agent_name', second]);
   const proxied = counter(
     'resource_proxy_requests_total',
     "Requests through the resource proxy to the APIs of agents' clusters",

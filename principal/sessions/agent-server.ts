@@ -1,13 +1,14 @@
 import { generateKeyPairSync } from 'node:crypto';
 import {
+  type AgentIdentity,
   AuthError,
   type AuthMethod,
   authenticateWith,
-  checkTokenHolder,
+  checkToken,
   fingerprintOf,
   TokenAuthority,
 } from '../../lib/auth/index.ts';
-import type { Logger } from '../../lib/base/index.ts';
+import { type Logger, listenHost, sleep } from '../../lib/base/index.ts';
 import { FatalError, versionInfo } from '../../lib/ops/index.ts';
 import {
   type LiveStreamService,
@@ -52,6 +53,8 @@ export async function serveAgents(options: {
   live: LiveStreamService;
   logger: Logger;
   signal: AbortSignal;
+  /** How often the logins of connected agents are checked. Default 5 s. */
+  loginCheckMs?: number;
 }): Promise<{ readonly server: WireServer; readonly tokens: TokenAuthority }> {
   const { settings, credentials, method, blocklist, modes, sessions, live, logger, signal } = options;
   const { flags } = settings;
@@ -70,8 +73,9 @@ export async function serveAgents(options: {
   }
   const signing = credentials.signingKey?.value ?? { key: generateKey(), former: [] };
   const tokens = TokenAuthority.fromPem(signing.key, { former: signing.former });
+  const address = listenHost(flags['listen-host']);
   const server = await serveWire({
-    address: flags['listen-host'] || '0.0.0.0',
+    ...(address === undefined ? {} : { address }),
     port: flags['listen-port'],
     tls,
     version: versionInfo().version,
@@ -82,12 +86,12 @@ export async function serveAgents(options: {
       options.introductions.record(identity, request);
       options.loggedIn(identity.agent);
     },
-    authorize: (identity, peer) => {
+    authorize: async (identity, peer) => {
       const { certificate } = peer;
       if (certificate !== undefined && blocklist.has(fingerprintOf(certificate))) {
         throw new AuthError('revoked', 'the client certificate is on the blocklist', { agent: identity.agent });
       }
-      checkTokenHolder(method, identity, peer);
+      await checkToken(method, identity, peer);
       try {
         checkMode(modes, identity);
       } catch (error) {
@@ -140,7 +144,26 @@ export async function serveAgents(options: {
   // Changed while the port was being taken.
   reload();
   rotate();
+  if (method.check !== undefined) {
+    void endWithdrawnLogins({ ...options, check: (identity) => method.check?.(identity) });
+  }
   return { server, tokens };
+}
+
+/** Ends the streams of agents whose login no longer holds, until aborted. */
+async function endWithdrawnLogins(options: {
+  readonly check: (identity: AgentIdentity) => Promise<void> | undefined;
+  readonly sessions: Sessions;
+  readonly logger: Logger;
+  readonly signal: AbortSignal;
+  readonly loginCheckMs?: number;
+}): Promise<void> {
+  const { check, sessions, logger, signal, loginCheckMs = 5_000 } = options;
+  for (await sleep(loginCheckMs, signal); !signal.aborted; await sleep(loginCheckMs, signal)) {
+    await sessions
+      .disconnectWithdrawn(check)
+      .catch((error: unknown) => logger.error({ error }, 'checking the logins of connected agents failed'));
+  }
 }
 
 function serverTls({ tls }: PrincipalSettings, credentials: PrincipalCredentials): ServerTls | 'plaintext' {

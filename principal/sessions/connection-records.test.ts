@@ -177,3 +177,30 @@ test("the record of a former process has the time of a managed agent's last conn
     expect(records.managedLastSeen(other)).toBeUndefined();
   }
 });
+
+test('a later process gives the same time for an agent that is away, however this one ended', async () => {
+  const { records, applied, state } = start();
+  for (const agent of ['left', 'stayed']) {
+    records.connected(agent, { mode: 'autonomous', version: '1.0.0' });
+  }
+  await until(() => applied.length === 2);
+  // The record is late, and has the time of the end all the same.
+  state.fail = 1;
+  records.disconnected('left');
+  const end = records.lastSeen('left');
+  expect(end).toBeDefined();
+  await until(() => applied.length === 3);
+  await records.close();
+  await until(() => applied.length === 4);
+  const closed = records.lastSeen('stayed');
+  const next = start(applied.slice(2));
+  expect([next.records.lastSeen('left'), next.records.lastSeen('stayed')]).toEqual([end, closed]);
+
+  // A process that was killed recorded no end: it was before the start of the next, which records that.
+  const killed = start([left('gone', 'true'), left('never', 'false')], 1);
+  const since = killed.records.lastSeen('gone');
+  expect(since).toBeDefined();
+  expect(killed.records.lastSeen('never')).toBeUndefined();
+  await until(() => killed.applied.length === 1);
+  expect(start(killed.applied).records.lastSeen('gone')).toEqual(since);
+});

@@ -43,7 +43,10 @@ export class ConnectionRecords {
   readonly #logger: Logger;
   readonly #informer: Informer<Lease>;
   readonly #queue: WorkQueue;
+  readonly #startedAt = new Date();
   readonly #connected = new Map<string, Connected>();
+  /** When the last connection to this process ended. */
+  readonly #ended = new Map<string, Date>();
   /** Agents whose state this process records: they connected to it, or had enough time to. */
   readonly #known = new Set<string>();
   /** Agents that this process has recorded, or begun to record, as connected. */
@@ -78,6 +81,7 @@ export class ConnectionRecords {
 
   connected(agent: string, details: ConnectedAgent): void {
     this.#connected.set(agent, { ...details, since: new Date() });
+    this.#ended.delete(agent);
     this.#modes.set(agent, details.mode);
     this.#known.add(agent);
     this.#held.add(agent);
@@ -86,6 +90,7 @@ export class ConnectionRecords {
 
   disconnected(agent: string): void {
     this.#connected.delete(agent);
+    this.#ended.set(agent, new Date());
     this.#queue.add(agent);
   }
 
@@ -94,18 +99,28 @@ export class ConnectionRecords {
     if (this.#modes.has(agent)) {
       return this.#modes.get(agent);
     }
-    const cached = this.#informer.get({ namespace: this.#namespace, name: nameOf(agent) })?.metadata;
-    return cached?.labels?.[wellKnown.agentNameLabel] === agent
-      ? cached.annotations?.[wellKnown.agentModeAnnotation]
-      : undefined;
+    return this.#recorded(agent)?.metadata.annotations?.[wellKnown.agentModeAnnotation];
   }
 
   /** When a managed agent that is not connected was last, to this process or a former one; undefined when it never was. */
   managedLastSeen(agent: string): Date | undefined {
-    if (this.modeOf(agent) !== 'managed') {
-      return undefined;
+    return this.modeOf(agent) === 'managed' ? this.lastSeen(agent) : undefined;
+  }
+
+  /**
+   * When an agent that is not connected was last, to this process or a former one; undefined when it never was. The record
+   * has the same time, so a later process gives the same answer.
+   */
+  lastSeen(agent: string): Date | undefined {
+    const ended = this.#ended.get(agent);
+    if (ended !== undefined) {
+      return ended;
     }
-    const { spec } = this.#informer.get({ namespace: this.#namespace, name: nameOf(agent) }) ?? {};
+    const { metadata, spec } = this.#recorded(agent) ?? {};
+    if (metadata?.annotations?.[connectedAnnotation] === 'true') {
+      // A former process did not live to record the end: it was before this start.
+      return this.#startedAt;
+    }
     const at = spec?.renewTime ?? spec?.acquireTime;
     return at === undefined ? undefined : new Date(at);
   }
@@ -155,6 +170,9 @@ export class ConnectionRecords {
    * meantime; for a clean shutdown, after `run` has ended. Gives up after `timeoutMs`.
    */
   async close(timeoutMs = closeTimeoutMs): Promise<void> {
+    for (const agent of this.#connected.keys()) {
+      this.#ended.set(agent, new Date());
+    }
     this.#connected.clear();
     const signal = AbortSignal.timeout(timeoutMs);
     const agents = [...this.#held];
@@ -200,6 +218,12 @@ export class ConnectionRecords {
     this.#logger.debug({ agent, connected }, 'connection recorded');
   }
 
+  /** The record of the agent, as last seen. */
+  #recorded(agent: string): Lease | undefined {
+    const cached = this.#informer.get({ namespace: this.#namespace, name: nameOf(agent) });
+    return cached?.metadata.labels?.[wellKnown.agentNameLabel] === agent ? cached : undefined;
+  }
+
   /** Whether the record of a former process has a state other than "disconnected". */
   #isRecorded(agent: string): boolean {
     const cached = this.#informer.get({ namespace: this.#namespace, name: nameOf(agent) })?.metadata.annotations;
@@ -208,7 +232,7 @@ export class ConnectionRecords {
 
   /** The end of a connection replaces only what this process wrote: `resourceVersion` sees to that. */
   #record(agent: string, now: Connected | undefined, resourceVersion: string | undefined): Lease {
-    const renewTime = rfc3339Micro(new Date());
+    const renewTime = rfc3339Micro((now === undefined ? this.lastSeen(agent) : undefined) ?? new Date());
     const mode = this.modeOf(agent);
     const modeNote = mode === undefined ? {} : { [wellKnown.agentModeAnnotation]: mode };
     const metadata = {

@@ -1,17 +1,17 @@
 import type { HubSync, Message } from '../../lib/argocd/index.ts';
-import { fingerprintOf } from '../../lib/auth/index.ts';
+import { type AgentIdentity, type AgentMode, AuthError, fingerprintOf } from '../../lib/auth/index.ts';
 import {
   adaptStream,
   ConnectionObserver,
-  FairSender,
   messageLog,
   type ReceiveWindowLimits,
   resourceTypeOf,
   type StreamAdapter,
+  sendTurns,
 } from '../../lib/bridge/index.ts';
 import type { Detail, ProgramLogger } from '../../lib/ops/index.ts';
 import type { Tracer } from '../../lib/tracing/index.ts';
-import { principalSource, type Session, type SessionHandlers, type WireEvent } from '../../lib/wire/index.ts';
+import { principalSource, type Session, type SessionHandlers, targets, type WireEvent } from '../../lib/wire/index.ts';
 import type { ClusterInfos } from '../clusters/cluster-info.ts';
 import type { LiveAccess } from '../live/live-access.ts';
 import type { PrincipalMetrics } from '../metrics.ts';
@@ -50,7 +50,7 @@ export interface SessionsOptions {
  */
 export class Sessions {
   readonly #options: SessionsOptions;
-  readonly #sender = new FairSender();
+  readonly #sending = sendTurns();
 
   constructor(options: SessionsOptions) {
     this.#options = options;
@@ -65,6 +65,25 @@ export class Sessions {
       }
       this.#options.logger.warn({ agent: session.agent }, 'the certificate of a connected agent was blocked');
       session.stream.close('the client certificate is on the blocklist');
+    }
+  }
+
+  /**
+   * Ends the streams of agents whose login no longer holds.
+   * @param check rejects with an AuthError for such an agent
+   */
+  async disconnectWithdrawn(check: (identity: AgentIdentity) => Promise<void> | undefined): Promise<void> {
+    for (const { session } of this.#options.open.all()) {
+      try {
+        await check(session);
+      } catch (error) {
+        if (!(error instanceof AuthError)) {
+          throw error;
+        }
+        const { agent } = session;
+        this.#options.logger.warn({ agent }, `the login of a connected agent was withdrawn: ${error.message}`);
+        session.stream.close('the credentials of this agent were withdrawn');
+      }
     }
   }
 
@@ -128,7 +147,7 @@ export class Sessions {
     });
   }
 
-  #adapt({ agent, stream }: Session, observer: ConnectionObserver): StreamAdapter {
+  #adapt({ agent, mode, stream }: Session, observer: ConnectionObserver): StreamAdapter {
     const { sync, metrics, live, clusterInfos, logger, detail, receiveWindow } = this.#options;
     const eventLogger = this.#options.eventLogger.child({ agent });
     const others = new OtherEvents({ agent, live, clusterInfos, logger, eventLogger });
@@ -167,7 +186,8 @@ export class Sessions {
           reason: 'too_large',
         }),
       receiveWindow,
-      sender: this.#sender,
+      accepts: ({ target }) => !hubObjects[mode].has(target),
+      sending: this.#sending,
     });
   }
 
@@ -232,6 +252,12 @@ export class Sessions {
     );
   }
 }
+
+/** The kinds that only the hub sends, by the agent's mode. */
+const hubObjects: Readonly<Record<AgentMode, ReadonlySet<string>>> = {
+  managed: new Set([targets.appProject, targets.repository, targets.gpgKey]),
+  autonomous: new Set([targets.repository, targets.gpgKey]),
+};
 
 const fieldOf = {
   application: 'application',

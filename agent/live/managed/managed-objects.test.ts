@@ -109,7 +109,7 @@ test('a mark of an Application that is not on this cluster counts for nothing', 
   expect(await isManaged(deployment)).toBe(false);
 });
 
-test('what an Application lists, marked or not, as long as it does', async () => {
+test('objects in the list of an Application are managed while it lists them, marked or not', async () => {
   const resources = [
     { group: 'apps', kind: 'Deployment', namespace: 'a', name: 'plain' },
     { kind: 'ClusterThing', name: 'x' },
@@ -238,7 +238,7 @@ test('the owners of a long list are read once, and not all at the same time', as
   expect([many.reads.length, many.reading.most]).toEqual([500, 50]);
 });
 
-test('what one caller gave up is looked at again for the other', async () => {
+test('a check that one caller has given up is repeated for another caller', async () => {
   const { managed, signal } = start([deployment, replicaSet], [application('web')]);
   const hasty = new AbortController();
   const first = managed.verdictOn(pod, hasty.signal);
@@ -248,7 +248,7 @@ test('what one caller gave up is looked at again for the other', async () => {
   expect((await second).isManaged).toBe(true);
 });
 
-test('what an Application begins or ceases to own is known at once', async () => {
+test('objects that an Application begins or ceases to own are known at once', async () => {
   const { isManaged, handler } = start([deployment, replicaSet], []);
   expect(await isManaged(pod)).toBe(false);
   handler().added(application('web'));

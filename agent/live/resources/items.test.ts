@@ -35,11 +35,14 @@ const list = {
 };
 const { remainingItemCount: _, ...metadata } = list.metadata;
 
-test.each([1, 2, 7, 64, 100_000])('of a list that comes in pieces of %d bytes, what may be shown', async (length) => {
-  const expected = { ...list, metadata, items: [list.items[0], list.items[2]] };
-  expect(await listed(JSON.stringify(list), { length })).toBe(JSON.stringify(expected));
-  expect(JSON.parse(await listed(JSON.stringify(list, null, 2), { length }))).toEqual(expected);
-});
+test.each([1, 2, 7, 64, 100_000])(
+  'only visible items of a list are shown when it comes in pieces of %d bytes',
+  async (length) => {
+    const expected = { ...list, metadata, items: [list.items[0], list.items[2]] };
+    expect(await listed(JSON.stringify(list), { length })).toBe(JSON.stringify(expected));
+    expect(JSON.parse(await listed(JSON.stringify(list, null, 2), { length }))).toEqual(expected);
+  },
+);
 
 test('a list whose kind comes after its items, and lists without any', async () => {
   const { kind, apiVersion, items } = list;
@@ -89,7 +92,7 @@ test('a response that is not a list shows nothing', async () => {
   expect(await listed('{"kind":"Secret","data":{"a":"b"}}')).toBe('{"kind":"Secret"}');
 });
 
-test('of a Table the rows, with what was asked for of their objects', async () => {
+test('rows of a Table are shown, with the requested part of their objects', async () => {
   const row = (name: string) => ({
     cells: [name],
     object: { kind: 'Pod', apiVersion: 'v1', metadata: { name }, spec: {} },

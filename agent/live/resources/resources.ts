@@ -1,8 +1,10 @@
 import type { Logger } from '../../../lib/base/index.ts';
 import { type HttpResponse, isNotFound, type KubeClient, type KubeObject } from '../../../lib/kube/index.ts';
 import {
+  asksToFollow,
   asksToWatch,
   BufferSweep,
+  impersonatedType,
   isDiscoveryPath,
   type ResourcePath,
   type ResourceRequest,
@@ -17,6 +19,13 @@ import { RequestRefusedError, statusOf } from '../refusal.ts';
 import type { RequestContext } from '../requests.ts';
 import { linesOf, type RowObjects, type Shows, shownLine, shownList } from './items.ts';
 
+/** Counts requests for live resources. */
+export interface ResourceMetrics {
+  request(): void;
+  /** A request was answered with an error, of the API server or the agent. */
+  failed(): void;
+}
+
 /** What {@link Resources} works with. */
 export interface ResourcesOptions {
   /** For live requests alone: those who keep resources in step must never wait for one. */
@@ -24,6 +33,10 @@ export interface ResourcesOptions {
   readonly managed: Pick<ManagedObjects, 'verdictOn' | 'visibilityOf' | 'wasVisible' | 'isDestination'>;
   /** `all`: whatever the agent's own rights allow; `managed`: of that, what belongs to Applications. */
   readonly access: 'managed' | 'all';
+  /** Whether an Application of this cluster lets Argo CD act as this user. */
+  readonly mayActAs: (user: string) => boolean;
+  /** Counts requests, and those that were answered with an error. */
+  readonly metrics: ResourceMetrics;
   readonly logger: Logger;
 }
 
@@ -36,7 +49,7 @@ const serverTimeoutMs = 25_000;
 const json = 'application/json';
 const applyPatch = 'application/apply-patch';
 /** How objects are read that are only looked at. */
-const plain = { accept: json, contentType: undefined, body: undefined } as const;
+const plain = { accept: json, contentType: undefined, body: undefined, user: undefined } as const;
 const methods: ReadonlySet<string> = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE']);
 
 /** A request to the API server of this cluster. */
@@ -47,11 +60,13 @@ interface Call {
   readonly accept: string;
   readonly contentType: string | undefined;
   readonly body: Buffer | undefined;
+  /** As whom the API server executes it; undefined: as the agent. */
+  readonly user: string | undefined;
 }
 
 /**
- * Carries out the principal's requests to this cluster's API server, with the agent's own rights and within the rules of
- * {@link requirementOf}. What goes wrong is answered with a `Status`.
+ * Executes the principal's requests to this cluster's API server, within the rules of {@link requirementOf}: with the agent's own
+ * rights, or with those of a service account that an AppProject names for an Application. Errors are answered with a `Status`.
  */
 export class Resources {
   readonly #options: ResourcesOptions;
@@ -64,20 +79,42 @@ export class Resources {
   /** Answers one request. */
   async handle(event: WireEvent, context: RequestContext): Promise<void> {
     let request: ResourceRequest | undefined;
+    this.#options.metrics.request();
     try {
       request = dataOf(event, resourceRequest);
-      await this.#carryOut(event.type, request, context);
+      await this.#carryOut(this.#methodOf(event.type, request), request, context);
     } catch (error) {
       if (context.signal.aborted || error instanceof ReaderGoneError) {
         return;
       }
+      this.#options.metrics.failed();
       const [code, text] = statusOf(error);
       if (code >= 500) {
         this.#options.logger.warn({ error, method: event.type }, 'a request for a live resource failed');
       }
-      const { uuid = event.eventId, streams = false } = request ?? {};
-      answer(context, { uuid, streams }, code, text, json);
+      answer(context, request ?? { uuid: event.eventId }, code, text, json);
     }
+  }
+
+  /**
+   * The HTTP method of a request.
+   * @throws RequestRefusedError when it is to be executed as a user that the agent may not act as
+   */
+  #methodOf(type: string, { impersonated }: ResourceRequest): string {
+    if ((type === impersonatedType) !== (impersonated !== undefined)) {
+      throw new RequestRefusedError(400, 'the type of the request and its user do not match');
+    }
+    if (impersonated === undefined) {
+      return type;
+    }
+    const { user, method } = impersonated;
+    if (!this.#options.mayActAs(user)) {
+      throw new RequestRefusedError(
+        403,
+        `${user} may not be impersonated: no AppProject on this cluster names it in destinationServiceAccounts for one of its Applications`,
+      );
+    }
+    return method;
   }
 
   async #carryOut(method: string, request: ResourceRequest, context: RequestContext): Promise<void> {
@@ -101,9 +138,10 @@ export class Resources {
     if (isWatch && !request.streams) {
       throw new RequestRefusedError(501, 'this principal cannot pass on a watch: it needs an answer of one piece');
     }
+    const isEndless = isWatch || asksToFollow(path, call.query);
     const { access } = this.#options;
     if (access === 'all' || requirement === 'nothing') {
-      return this.#pass(call, request, context, isWatch);
+      return this.#pass(call, request, context, isEndless);
     }
     if (requirement === 'items') {
       return this.#passShown(call, request, context, isWatch);
@@ -112,12 +150,12 @@ export class Resources {
       this.#requireDestination(path);
     } else {
       const object = await this.#requireOwn(requirement, path, call, signal);
-      // It has just been read.
-      if (object !== undefined && method === 'GET' && isPlainObject(path, call)) {
+      // It has just been read, with the agent's own rights.
+      if (object !== undefined && call.user === undefined && method === 'GET' && isPlainObject(path, call)) {
         return this.#reply(200, json, [Buffer.from(object)], request, context);
       }
     }
-    return this.#pass(call, request, context, false);
+    return this.#pass(call, request, context, isEndless);
   }
 
   /** Discovery: responses without objects. */
@@ -239,6 +277,9 @@ export class Resources {
     context: RequestContext,
     isEndless = false,
   ): Promise<void> {
+    if (status >= 400) {
+      this.#options.metrics.failed();
+    }
     const parts: Uint8Array[] = [];
     let length = 0;
     const pieces = piecesOf(body);
@@ -264,12 +305,12 @@ export class Resources {
     status: number,
     contentType: string,
     body: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
-    { uuid }: ResourceRequest,
+    { uuid, impersonated }: ResourceRequest,
     context: RequestContext,
   ): Promise<void> {
     const { answer: send, signal } = context;
     const writer = await BodyWriter.open(uuid, context, this.#sweep);
-    const payload = { uuid, status, contentType, streamed: true };
+    const payload = { uuid, status, contentType, streamed: true, ...(impersonated && { impersonated: true }) };
     send(messageEvent(targets.resource, eventTypes.response, payload, { source: agentSource }, { eventId: uuid }));
     try {
       for await (const chunk of body) {
@@ -285,11 +326,15 @@ export class Resources {
   }
 
   #send(call: Call, signal: AbortSignal, isEndless = false): Promise<HttpResponse> {
-    const { method, path, query, accept, contentType, body } = call;
+    const { method, path, query, accept, contentType, body, user } = call;
     const text = query.toString();
     return this.#options.client.request(text === '' ? path : `${path}?${text}`, {
       method,
-      headers: { accept, ...(contentType === undefined ? {} : { 'content-type': contentType }) },
+      headers: {
+        accept,
+        ...(contentType === undefined ? {} : { 'content-type': contentType }),
+        ...(user === undefined ? {} : { 'impersonate-user': user }),
+      },
       ...(body === undefined ? {} : { body }),
       signal,
       timeoutMs: isEndless ? 0 : serverTimeoutMs,
@@ -299,24 +344,33 @@ export class Resources {
 
 function answer(
   context: RequestContext,
-  { uuid, streams = false }: Pick<ResourceRequest, 'uuid' | 'streams'>,
+  { uuid, streams = false, impersonated }: Pick<ResourceRequest, 'uuid' | 'streams' | 'impersonated'>,
   status: number,
   resource: string,
   contentType: string,
 ): void {
   // A principal of the original takes 200 alone for success.
   const code = streams || status >= 300 ? status : 200;
-  const payload = { uuid, status: code, ...(resource === '' ? {} : { resource }), contentType };
+  const payload = {
+    uuid,
+    status: code,
+    ...(resource === '' ? {} : { resource }),
+    contentType,
+    ...(impersonated === undefined ? {} : { impersonated: true }),
+  };
   context.answer(
     messageEvent(targets.resource, eventTypes.response, payload, { source: agentSource }, { eventId: uuid }),
   );
 }
 
 /** The request without its path. Only principals of this project send all parts of it. */
-function callOf(method: Call['method'], { query, params, headers, body }: ResourceRequest): Omit<Call, 'path'> {
+function callOf(
+  method: Call['method'],
+  { query, params, headers, body, impersonated }: ResourceRequest,
+): Omit<Call, 'path'> {
   const search = new URLSearchParams(query ?? params);
   const isPatch = method === 'PATCH';
-  // The key by which argocd-agent's agents can be told the kind of a patch; it is not for the API server.
+  // This key names the kind of a patch for agents of argocd-agent. It is not for the API server.
   const typed = params['content-type'];
   if (query === undefined) {
     search.delete('content-type');
@@ -328,6 +382,7 @@ function callOf(method: Call['method'], { query, params, headers, body }: Resour
     accept: headers?.accept ?? json,
     contentType: body === undefined ? undefined : contentType,
     body,
+    user: impersonated?.user,
   };
 }
 

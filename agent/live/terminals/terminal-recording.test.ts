@@ -5,7 +5,7 @@ import { readInput } from '../../../lib/live/index.ts';
 import { type ClientLiveStream, type LiveStreamHandlers, TerminalStreamData } from '../../../lib/wire/index.ts';
 import { TerminalSession } from './terminal-session.ts';
 
-test('what a recorded principal of the original sends reaches the container', async () => {
+test('recorded input of an original principal reaches the container', async () => {
   const messages = recordedLines('terminal')
     .filter(
       ({ rpc, dir, bytes }) => rpc.endsWith('/StreamTerminal') && dir === 'principal->agent' && bytes !== undefined,

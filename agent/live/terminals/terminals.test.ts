@@ -257,7 +257,7 @@ test.each([
   expect([principal.ended, counts.open]).toEqual([true, 0]);
 });
 
-test('a viewer who leaves before the command runs gets none', async () => {
+test('the command is not started for a viewer who has left before', async () => {
   const held = Promise.withResolvers<void>();
   const { principal, paths, handled, lines } = await start({ held: held.promise });
   await until(() => paths.length === 2);

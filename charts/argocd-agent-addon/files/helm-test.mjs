@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect } from 'node:tls';
 
-const { CONTROLLER_URL, PRINCIPAL_URL, PRINCIPAL_HOST, PRINCIPAL_PORT, CA_FOLDER, TIMEOUT_SECONDS } = process.env;
+const { CONTROLLER_URL, METRICS_URL, PRINCIPAL_URL, PRINCIPAL_HOST, PRINCIPAL_PORT, CA_FOLDER, TIMEOUT_SECONDS } = process.env;
 const deadline = Date.now() + Number(TIMEOUT_SECONDS) * 1000;
 
 async function answersOk(url) {
@@ -30,6 +30,19 @@ function serves() {
   });
 }
 
+/**
+ * Prints the conditions of the GitOpsClusters that are not True. They fail no test: clusters come and go, and
+ * HubArgoCDCompatible is about the hub's own Argo CD.
+ */
+async function warnOfConditions() {
+  const response = await fetch(METRICS_URL, { signal: AbortSignal.timeout(5000) });
+  if (!response.ok) throw new Error(`${METRICS_URL} answers ${response.status}`);
+  const pattern = /^gitops_controller_condition\{namespace="([^"]*)",name="([^"]*)",type="([^"]*)",status="(False|Unknown)"\} 1$/gm;
+  for (const [, namespace, name, type, status] of (await response.text()).matchAll(pattern)) {
+    console.log(`warning: ${type} is ${status}: kubectl -n ${namespace} describe gitopsclusters ${name}`);
+  }
+}
+
 const checks = { 'the controller is ready': () => answersOk(CONTROLLER_URL) };
 if (PRINCIPAL_URL) {
   checks['the principal is healthy'] = () => answersOk(PRINCIPAL_URL);
@@ -52,4 +65,10 @@ for (const [what, check] of Object.entries(checks)) {
       }
     }
   }
+}
+
+try {
+  await warnOfConditions();
+} catch (error) {
+  console.log(`warning: the conditions of the GitOpsClusters cannot be read: ${error.message}`);
 }

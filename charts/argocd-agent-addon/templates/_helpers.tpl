@@ -14,12 +14,29 @@
 {{- end }}
 
 {{- define "addon.image" -}}
+{{- if regexMatch "(^|/)argocd-pull-integration$" .Values.image -}}
+{{- fail (printf "image %s is argocd-pull-integration's own, which this chart cannot run: leave out image and tag, or name an image of this project" .Values.image) -}}
+{{- end -}}
 {{ .Values.image }}:{{ .Values.tag | default .Chart.AppVersion }}
 {{- end }}
 
 {{/* The original's argoCDAgent.image is a full reference and takes precedence. */}}
 {{- define "addon.agentImage" -}}
 {{ .Values.argoCDAgent.image | default (include "addon.image" .) }}
+{{- end }}
+
+{{/*
+Whether that image is argocd-agent's own, which needs more rights than this project's. Its name tells, in any registry.
+*/}}
+{{- define "addon.agentIsOriginal" -}}
+{{- if regexMatch "(^|/)argocd-agent([:@]|$)" (include "addon.agentImage" .) }}true{{ end -}}
+{{- end }}
+
+{{/* "true" when the release has a principal: it is wanted, and the hub does not have one of somebody else. */}}
+{{- define "addon.hasPrincipal" -}}
+{{- if .Values.principal.enabled -}}
+{{- include "addon.mayRender" (dict "found" (lookup "apps/v1" "Deployment" (include "addon.argoCDNamespace" .) "argocd-agent-principal") "root" .) -}}
+{{- end -}}
 {{- end }}
 
 {{/* Labels of every object. */}}

@@ -1,6 +1,6 @@
 {{/* The name of the release's objects, as in argocd-agent's chart. */}}
 {{- define "agent.name" -}}
-{{- $name := .Values.fullnameOverride | default (printf "%s-%s" .Release.Name (.Values.nameOverride | default "agent-helm")) -}}
+{{- $name := .Values.fullnameOverride | default (printf "%s-agent-helm" .Release.Name) -}}
 {{- if gt (len $name) 63 -}}
 {{- printf "%s-%s" (trunc 54 $name) (sha256sum $name | trunc 8) -}}
 {{- else -}}
@@ -10,7 +10,7 @@
 
 {{/* The name with a suffix, cut the same way. Argument: (dict "root" $ "suffix" "metrics"). */}}
 {{- define "agent.suffixed" -}}
-{{- $name := printf "%s-%s" (.root.Values.fullnameOverride | default (printf "%s-%s" .root.Release.Name (.root.Values.nameOverride | default "agent-helm"))) .suffix -}}
+{{- $name := printf "%s-%s" (.root.Values.fullnameOverride | default (printf "%s-agent-helm" .root.Release.Name)) .suffix -}}
 {{- if gt (len $name) 63 -}}
 {{- printf "%s-%s" (trunc 54 $name) (sha256sum $name | trunc 8) -}}
 {{- else -}}
@@ -33,11 +33,26 @@ default
 {{- end }}
 
 {{- define "agent.image" -}}
+{{- if and (include "agent.isOriginal" .) (not .Values.image.tag) -}}
+{{- fail (printf "set image.tag to the version of argocd-agent that image.repository %s is to run; this chart's version is another program's" .Values.image.repository) -}}
+{{- end -}}
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end }}
 
+{{/*
+Whether the image is argocd-agent's, which needs more rights and answers other probes. Its name tells, in any registry.
+*/}}
+{{- define "agent.isOriginal" -}}
+{{- if eq (base .Values.image.repository) "argocd-agent" }}true{{ end -}}
+{{- end }}
+
+{{/* Verbs for objects that the agent copies. argocd-agent's also replaces whole objects. */}}
+{{- define "agent.verbs" -}}
+[get, list, watch, create, patch{{ if include "agent.isOriginal" . }}, update{{ end }}, delete]
+{{- end }}
+
 {{- define "agent.selector" -}}
-app.kubernetes.io/name: argocd-agent-agent
+app.kubernetes.io/name: {{ .Values.nameOverride | default "argocd-agent-agent" }}
 app.kubernetes.io/part-of: argocd-agent
 app.kubernetes.io/component: agent
 app.kubernetes.io/instance: {{ .Release.Name }}
@@ -95,7 +110,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
   "agent.redis.tls.enabled" $v.redisTLS.enabled
   "agent.redis.tls.insecure" $v.redisTLS.insecure
 -}}
-{{- if $v.redisTLS.enabled -}}
+{{- if eq (toString $v.redisTLS.enabled) "true" -}}
 {{- $_ := set $params "agent.redis.tls.ca-path" $v.redisTLS.caPath -}}
 {{- end -}}
 {{- range $key, $value := $v.params -}}

@@ -3,17 +3,22 @@
 {{- end }}
 
 {{- define "pull.image" -}}
+{{- if regexMatch "(^|/)argocd-pull-integration$" .Values.image -}}
+{{- fail (printf "image %s is argocd-pull-integration's own, which this chart cannot run: leave out image and tag, or name an image of this project" .Values.image) -}}
+{{- end -}}
 {{ .Values.image }}:{{ .Values.tag | default .Chart.AppVersion }}
 {{- end }}
 
+{{/* argocd-pull-integration's: the selector of a Deployment cannot be changed. */}}
 {{- define "pull.selector" -}}
-app.kubernetes.io/name: argocd-pull-integration
-app.kubernetes.io/instance: {{ .Release.Name }}
+app: argocd-pull-integration
 {{- end }}
 
 {{/* Labels of every object. */}}
 {{- define "pull.labels" -}}
 {{ include "pull.selector" . }}
+app.kubernetes.io/name: argocd-pull-integration
+app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/component: controller
 app.kubernetes.io/part-of: argocd-pull-integration
 app.kubernetes.io/managed-by: {{ .Release.Service }}

@@ -9,6 +9,7 @@ import {
   secrets,
 } from '../../../lib/kube/index.ts';
 import { createLogger } from '../../../lib/ops/index.ts';
+import { argoProjects } from '../../hub/index.ts';
 import { HubFixture } from '../../testing/fixture.ts';
 import { BasicController, type BasicControllerOptions } from '../controller.ts';
 import { pullKeys } from '../names.ts';
@@ -73,9 +74,13 @@ export class BasicFleet {
   /** Creates an Application for cluster1, as a user would. */
   async create(
     name: string,
-    change: { metadata?: Partial<PullApplication['metadata']>; operation?: Operation } = {},
+    change: {
+      metadata?: Partial<PullApplication['metadata']>;
+      spec?: PullApplication['spec'];
+      operation?: Operation;
+    } = {},
   ): Promise<PullApplication> {
-    const { metadata = {}, ...rest } = change;
+    const { metadata = {}, spec, ...rest } = change;
     return await this.hub.create(pullApplications, {
       metadata: {
         namespace: 'argocd',
@@ -93,9 +98,16 @@ export class BasicFleet {
         project: 'default',
         source: { repoURL: 'https://git.example/x', path: '.', targetRevision: 'v1' },
         destination: { name: 'elsewhere', namespace: 'guestbook' },
+        ...spec,
       },
       ...rest,
     });
+  }
+
+  /** Creates or changes an AppProject of the hub. */
+  async project(name: string, spec: object): Promise<void> {
+    const project = { metadata: { namespace: 'argocd', name }, spec };
+    await this.hub.apply(argoProjects, project, { fieldManager: 'test', force: true });
   }
 
   /** Patches an Application of the hub. */
@@ -187,6 +199,9 @@ export class BasicFleet {
         await this.hub.mergePatch(pullApplications, one.metadata, { metadata: { finalizers: null } });
       }
       await this.hub.delete(pullApplications, one.metadata);
+    }
+    for (const { metadata } of await this.hub.list(argoProjects)) {
+      await this.hub.delete(argoProjects, metadata);
     }
     for (const work of await this.works()) {
       await this.hub.delete(pullWorks, work.metadata);

@@ -20,7 +20,7 @@ describe('what belongs to others', () => {
     principal.receive(incoming('delete', { ...own('v') }));
     await lab.run(60_000);
     expect(principal.mirror()?.spec).toEqual({ source: { path: 'own' } });
-    expect(principal.troubles).toMatchObject([
+    expect(principal.failures).toMatchObject([
       { agent: 'a', name: 'shop', message: expect.stringMatching(/somebody's own/) },
     ]);
     expect(principal.sync.stats('a').retrying).toBe(1);
@@ -28,7 +28,7 @@ describe('what belongs to others', () => {
     await lab.run();
     expect(principal.mirror()?.status).toEqual({ sync: { status: 'Synced' } });
     expect(principal.sync.stats('a').retrying).toBe(0);
-    expect(principal.mirrors.troubles('a')).toEqual([]);
+    expect(principal.mirrors.failures('a')).toEqual([]);
   });
 
   test('its owner can let the agent have it', async () => {
@@ -115,7 +115,7 @@ describe('what cannot be done yet', () => {
     principal.receive(incoming('create', own('u')));
     await lab.run(10_000);
     expect(principal.acknowledged).toEqual([]);
-    expect(principal.troubles).toMatchObject([
+    expect(principal.failures).toMatchObject([
       {
         agent: 'a',
         name: 'shop',
@@ -126,7 +126,7 @@ describe('what cannot be done yet', () => {
     await lab.run(60_000);
     expect(principal.mirror()).toBeDefined();
     expect(principal.acknowledged).toHaveLength(1);
-    expect(principal.mirrors.troubles('a')).toEqual([]);
+    expect(principal.mirrors.failures('a')).toEqual([]);
   });
 
   test('a namespace is made where that is wanted; why not is said', async () => {
@@ -143,7 +143,7 @@ describe('what cannot be done yet', () => {
     principal.connect();
     principal.receive(incoming('create', own('u')));
     await lab.run(10_000);
-    expect(principal.troubles).toMatchObject([{ message: expect.stringMatching(/does not match the pattern/) }]);
+    expect(principal.failures).toMatchObject([{ message: expect.stringMatching(/does not match the pattern/) }]);
     mayBe = true;
     await lab.run(60_000);
     expect(principal.mirror()).toBeDefined();
@@ -157,7 +157,7 @@ describe('what cannot be done yet', () => {
     principal.receive(incoming('create', own('u')));
     await lab.run(10_000);
     expect(principal.acknowledged).toEqual([]);
-    expect(principal.troubles).toMatchObject([{ message: expect.stringMatching(/no cluster for agent a/) }]);
+    expect(principal.failures).toMatchObject([{ message: expect.stringMatching(/no cluster for agent a/) }]);
     cluster = 'one';
     principal.mirrors.clusterChanged('a');
     await lab.run(60_000);
@@ -168,20 +168,46 @@ describe('what cannot be done yet', () => {
     expect(principal.mirror()?.spec.destination).toEqual({ name: 'two', namespace: 'shop' });
   });
 
+  test('a cluster that is renamed while its mirror is being written gets its last name', async () => {
+    const lab = new Lab();
+    let cluster = 'one';
+    const principal = new StagePrincipal(lab, { clusterOf: () => cluster });
+    principal.connect();
+    lab.hub.intercept = (call) => {
+      if (call === 'create') {
+        cluster = 'two';
+        principal.mirrors.clusterChanged('a');
+      }
+    };
+    principal.receive(incoming('create', own('u')));
+    await lab.run(10_000);
+    expect(principal.mirror()?.spec.destination).toEqual({ name: 'two', namespace: 'shop' });
+    lab.hub.intercept = (call) => {
+      if (call === 'patch' && cluster === 'three') {
+        cluster = 'four';
+        principal.mirrors.clusterChanged('a');
+      }
+    };
+    cluster = 'three';
+    principal.mirrors.clusterChanged('a');
+    await lab.run(10_000);
+    expect(principal.mirror()?.spec.destination).toEqual({ name: 'four', namespace: 'shop' });
+  });
+
   test('a project whose name would be too long is said to be, and not tried for ever', async () => {
     const { lab, principal } = await alone();
     principal.receive(
       incoming('spec-update', own('old', { spec: { project: 'p'.repeat(252), source: { path: 'p1' } } })),
     );
     await lab.run(600_000);
-    expect(principal.troubles).toMatchObject([
+    expect(principal.failures).toMatchObject([
       { message: expect.stringMatching(/254 characters are more than the 253/) },
     ]);
     expect(principal.mirror()?.spec.source, 'what was there stays').toEqual({ path: 'p0' });
     principal.receive(incoming('spec-update', own('old', { spec: { project: 'team', source: { path: 'p1' } } })));
     await lab.run();
     expect(principal.mirror()?.spec).toMatchObject({ project: 'a-team', source: { path: 'p1' } });
-    expect(principal.mirrors.troubles('a')).toEqual([]);
+    expect(principal.mirrors.failures('a')).toEqual([]);
   });
 
   test('defect 21: what the API server rejects is tried again ever more rarely, and the next word of the agent at once', async () => {
@@ -196,7 +222,7 @@ describe('what cannot be done yet', () => {
     principal.receive(incoming('spec-update', own('old', { spec: { project: 'default' } })));
     await lab.run(3_600_000);
     expect(calls).toBeLessThan(30);
-    expect(principal.troubles).toMatchObject([{ message: 'spec.source is required' }]);
+    expect(principal.failures).toMatchObject([{ message: 'spec.source is required' }]);
     lab.hub.intercept = () => undefined;
     principal.receive(incoming('spec-update', own('old', { spec: { project: 'default', source: { path: 'p1' } } })));
     await lab.run();
@@ -215,13 +241,13 @@ describe('what cannot be done yet', () => {
     agent.cluster.objects.create(ownApplication());
     const disconnect = join(lab, principal, agent);
     await lab.run(3_000);
-    expect(principal.mirrors.troubles('a')).toHaveLength(1);
+    expect(principal.mirrors.failures('a')).toHaveLength(1);
     disconnect();
     agent.stop.abort();
     agent.cluster.objects.delete(local, { propagation: 'Background' });
     join(lab, principal, new StageAgent(lab, agent.cluster));
     await lab.run(3_000);
-    expect(principal.mirrors.troubles('a')).toEqual([]);
+    expect(principal.mirrors.failures('a')).toEqual([]);
     lab.hub.intercept = () => undefined;
     await lab.run(600_000);
     expect(principal.mirror()).toBeUndefined();

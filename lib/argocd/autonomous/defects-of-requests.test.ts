@@ -93,6 +93,10 @@ describe('requests', () => {
     agent.cluster.objects.patch(local, { operation: null, status: { operationState: { phase: 'Failed' } } });
     await lab.run(60_000);
     expect(agent.application()?.operation).toEqual({ sync: { revision: 'two' } });
+    expect(
+      agent.application()?.status?.operationState,
+      'Argo CD would resume with the results of the first',
+    ).toBeUndefined();
   });
 
   test('a refresh after Argo CD has answered the one before is not taken for that one, however late the news of it', async () => {

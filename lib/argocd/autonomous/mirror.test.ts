@@ -14,6 +14,8 @@ import {
 import { ownApplication } from './testing/stage.ts';
 
 const place = { agent: 'a', cluster: 'cluster-a' };
+const skipReconcile = 'argocd.argoproj.io/skip-reconcile';
+const skipped = { [skipReconcile]: 'true' };
 
 /** The mirror of an Application, as the principal makes it. */
 function mirrorOf(source: Application): Application {
@@ -73,7 +75,7 @@ describe('what a mirror looks like', () => {
   test('labels, annotations and finalizers are those of the agent that mean something on the hub', () => {
     const { metadata } = mirrorOf(rich);
     expect(metadata.labels).toEqual({ team: 'x' });
-    expect(metadata.annotations).toEqual({ note: 'n', [annotations.sourceUid]: 'u' });
+    expect(metadata.annotations).toEqual({ note: 'n', [annotations.sourceUid]: 'u', ...skipped });
     expect(metadata.finalizers).toEqual(['resources-finalizer.argocd.argoproj.io']);
     expect(metadata.ownerReferences).toBeUndefined();
   });
@@ -92,6 +94,7 @@ describe('what a mirror looks like', () => {
     });
     expect(kept).toEqual({
       note: 'n',
+      ...skipped,
       [annotations.sourceUid]: 'u',
       [annotations.notified]: 'hub',
       [annotations.refresh]: 'normal',
@@ -103,7 +106,14 @@ describe('what a mirror looks like', () => {
       uid: 'u',
       annotations: { [annotations.sourceUid]: 'of-old', [annotations.principalUid]: 'p' },
     });
-    expect(mirrorOf(source).metadata.annotations).toEqual({ [annotations.sourceUid]: 'u' });
+    expect(mirrorOf(source).metadata.annotations).toEqual({ [annotations.sourceUid]: 'u', ...skipped });
+  });
+
+  test.each(['true', 'false', undefined])('the hub skips it, its cluster decides for itself: %s', (own) => {
+    const source = ownApplication({ uid: 'u', annotations: own === undefined ? {} : { [skipReconcile]: own } });
+    const mirror = mirrorOf(source);
+    expect(mirror.metadata.annotations?.[skipReconcile]).toBe('true');
+    expect(mirrorDigest(fieldsOfMirror(mirror, 'a'), mirror)).toBe(mirrorDigest(fieldsOfSource(source), source));
   });
 });
 

@@ -1,5 +1,6 @@
-import { digestOf } from '../../base/index.ts';
+import { digestOf, wellKnown } from '../../base/index.ts';
 import type { Application, ApplicationSpec, ApplicationStatus } from '../application.ts';
+import { withoutPrincipalConditions } from '../managed/status.ts';
 import { annotations, skipSyncLabel } from '../names.ts';
 import { triggers, triggersOf } from '../triggers.ts';
 
@@ -20,7 +21,7 @@ export interface MirrorFields {
   readonly finalizers: readonly string[];
   /** The project as the agent calls it; the destination without the cluster. */
   readonly spec: ApplicationSpec;
-  /** Child Applications without their namespace. */
+  /** Child Applications without their namespace, and without the conditions that the principal writes. */
   readonly status: ApplicationStatus;
 }
 
@@ -41,6 +42,7 @@ const localToOneSide: ReadonlySet<string> = new Set([
   annotations.nudgedAt,
   annotations.waitingOperation,
   annotations.release,
+  wellKnown.skipReconcileAnnotation,
   ...triggerAnnotations,
 ]);
 
@@ -82,8 +84,8 @@ export function fieldsOfMirror(mirror: Application, agent: string): MirrorFields
 }
 
 /**
- * Equal for an agent's Application and a mirror that shows it: either side can tell what it has without sending it.
- * Requests count, so that one that is answered is told again.
+ * Equal for an agent's Application and a mirror that shows it: either side can report what it has without sending it.
+ * Requests count, so that an answered one is reported again.
  */
 export function mirrorDigest(fields: MirrorFields, object: Application): string {
   return digestOf([fields, object.operation ?? null, triggersOf(object)]);
@@ -103,13 +105,20 @@ export function mirrorStatus(fields: MirrorFields, { agent }: Pick<MirrorPlace, 
   return withChildrenIn(fields.status, agent);
 }
 
-/** The annotations of a mirror with these fields, next to those that are its own. */
+/**
+ * The annotations of a mirror with these fields, next to those that are its own. An application controller of the hub
+ * skips a mirror: the cluster owns the Application.
+ */
 export function mirrorAnnotations(
   fields: MirrorFields,
   sourceUid: string,
   mirror: Application | undefined,
 ): Record<string, string> {
-  const result: Record<string, string> = { ...fields.annotations, [annotations.sourceUid]: sourceUid };
+  const result: Record<string, string> = {
+    ...fields.annotations,
+    [annotations.sourceUid]: sourceUid,
+    [wellKnown.skipReconcileAnnotation]: 'true',
+  };
   for (const key of ownOfMirror) {
     const value = mirror?.metadata.annotations?.[key];
     if (value !== undefined) {
@@ -130,24 +139,29 @@ export function mirroredUid({ metadata }: Application): string {
   return marks?.[annotations.sourceUid] || (isStripped ? (metadata.uid ?? '') : '');
 }
 
-/** Whether a mirror says itself what it shows. */
+/** Whether a mirror has its mark. */
 export function isMarked({ metadata }: Application): boolean {
   return (metadata.annotations?.[annotations.sourceUid] ?? '') !== '';
 }
 
-/** What the agent's side hashes for a resync, told from the mirror: the spec with the project as the agent calls it. */
+/** Whether an application controller of the hub skips a mirror. Those that argocd-agent's principal made, it does not. */
+export function isSkippedOnHub({ metadata }: Application): boolean {
+  return metadata.annotations?.[wellKnown.skipReconcileAnnotation] === 'true';
+}
+
+/** What the agent's side hashes for a resync, made from the mirror: the spec with the project as the agent calls it. */
 export function sourceSpecOf(mirror: Application, agent: string): Readonly<Record<string, unknown>> {
   return { ...mirror.spec, project: sourceProject(mirror, agent) };
 }
 
-/** What a Go principal hashes for a resync, told from the agent's object: the spec with the project as the hub calls it. */
+/** What a Go principal hashes for a resync, made from the agent's object: the spec with the project as the hub calls it. */
 export function hubSpecOf(source: Application, agent: string): Readonly<Record<string, unknown>> {
   return { ...source.spec, project: `${agent}-${source.spec.project ?? ''}` };
 }
 
 function fieldsOf({ metadata, status }: Application, spec: ApplicationSpec): MirrorFields {
   const { server: _, name: __, ...destination } = spec.destination ?? {};
-  // An agent tells of nothing that is left out, so on a mirror the label is the hub's user's.
+  // An agent reports no Application with this label, so on a mirror a user of the hub set it.
   const { [skipSyncLabel]: _skip, ...labels } = metadata.labels ?? {};
   return {
     labels,
@@ -156,7 +170,7 @@ function fieldsOf({ metadata, status }: Application, spec: ApplicationSpec): Mir
     ),
     finalizers: (metadata.finalizers ?? []).filter((one) => !deletionFinalizers.has(one)),
     spec: { ...spec, destination },
-    status: withChildrenIn(status ?? {}, undefined),
+    status: withChildrenIn(withoutPrincipalConditions(status ?? {}), undefined),
   };
 }
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { eventLines } from '../../../e2e/recordings/index.ts';
+import { wellKnown } from '../../base/index.ts';
 import {
   type Application,
   type ApplicationMessage,
@@ -52,7 +53,12 @@ const applications = (file: string) =>
 
 /** What both principals must agree on; the hub's own and kubectl's annotations aside. */
 function decided({ metadata, spec, status, operation }: Application) {
-  const own: readonly string[] = [annotations.lastUpdated, annotations.lastApplied, annotations.refresh];
+  const own: readonly string[] = [
+    annotations.lastUpdated,
+    annotations.lastApplied,
+    annotations.refresh,
+    wellKnown.skipReconcileAnnotation,
+  ];
   const marks = Object.entries(metadata.annotations ?? {}).filter(([key]) => !own.includes(key));
   return {
     labels: metadata.labels ?? {},

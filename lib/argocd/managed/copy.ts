@@ -1,8 +1,9 @@
 import { hash } from 'node:crypto';
-import { canonicalJson } from '../../base/index.ts';
+import { canonicalJson, wellKnown } from '../../base/index.ts';
 import type { Application, ApplicationSpec } from '../application.ts';
 import { annotations } from '../names.ts';
 import { triggerAnnotations, triggersOf } from '../triggers.ts';
+import { withoutPrincipalConditions } from './status.ts';
 
 /** The part of a managed cluster's Application that the hub decides. */
 export interface ManagedFields {
@@ -23,6 +24,8 @@ const hubOnly: ReadonlySet<string> = new Set([
   annotations.nudgedAt,
   annotations.waitingOperation,
   annotations.release,
+  // It keeps the hub's application controller away. The cluster's own must not obey it.
+  wellKnown.skipReconcileAnnotation,
   ...triggerAnnotations,
 ]);
 
@@ -53,6 +56,24 @@ export function isOfCluster(finalizer: string): boolean {
  */
 export function sourceUidOf(hub: Application): string {
   return hub.metadata.annotations?.[annotations.sourceUid] || (hub.metadata.uid ?? '');
+}
+
+/**
+ * A hub Application as it is sent. It has no `argocd.argoproj.io/skip-reconcile`: argocd-agent's agents copy all
+ * annotations, and the cluster's application controller would skip the copy. Nor has it the principal's own conditions: an
+ * agent that makes a copy with the status would keep them for ever.
+ */
+export function sentApplication(hub: Application): Application {
+  const { [wellKnown.skipReconcileAnnotation]: skips, ...others } = hub.metadata.annotations ?? {};
+  const status = hub.status && withoutPrincipalConditions(hub.status);
+  if (skips === undefined && status === hub.status) {
+    return hub;
+  }
+  return {
+    ...hub,
+    ...(skips === undefined ? {} : { metadata: { ...hub.metadata, annotations: others } }),
+    ...(status === undefined ? {} : { status }),
+  };
 }
 
 /**
@@ -114,7 +135,7 @@ export function copyFinalizers(fields: ManagedFields, local: Application): strin
 
 /**
  * Equal for two objects of which a managed cluster would make the same copy. Works on the hub's object and on the copy
- * itself, so that an agent can tell what it has without sending it. Triggers are not part of it.
+ * itself, so that an agent reports what it has without sending it. Triggers are not part of it.
  */
 export function managedCopyDigest(object: Application): string {
   const { labels, annotations: shared, finalizers, spec } = managedFieldsOf(object);

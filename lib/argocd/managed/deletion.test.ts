@@ -33,7 +33,7 @@ test('a deletion on the hub that waits for an agent that never comes back says s
   expect(notices(lab), 'a short absence is nothing to tell of').toEqual([]);
   await lab.run(20_000);
   expect(notices(lab)).toEqual([
-    'waiting for agent a, which is not connected since 2026-01-02T03:04:05.000Z; annotate ' +
+    'waiting for agent a, which has not been connected since 2026-01-02T03:04:05.000Z; annotate ' +
       'argocd-agent.argoproj-labs.io/release: "true" to let this Application go',
   ]);
   const writes = lab.hub.writes;
@@ -123,8 +123,8 @@ test('a deletion waits for an agent that left the fleet, or is known from before
   await lab.run(60_000);
   const sent = (namespace: string) =>
     lab.hub.objects.get({ namespace, name: 'shop' })?.status?.conditions?.[0]?.message;
-  expect(sent('a')).toMatch(/^waiting for agent a, which has left the fleet since 2026/);
-  expect(sent('b')).toMatch(/^waiting for agent b, which is not connected since 2025-12-24T18/);
+  expect(sent('a')).toMatch(/^waiting for agent a, which has been outside the fleet since 2026/);
+  expect(sent('b')).toMatch(/^waiting for agent b, which has not been connected since 2025-12-24T18/);
   expect(sent('c'), 'it is no Application of an agent').toBeUndefined();
   const mirror = lab.hub.objects.get({ namespace: 'a', name: 'mirror' });
   expect(mirror?.status, 'nor is this one, of a managed agent').toBeUndefined();

@@ -48,6 +48,7 @@ test('a second operation waits for the end of the first, is done once, and is as
   ends(agent);
   await lab.run(100);
   expect(agent.copy()?.operation).toEqual(second);
+  expect(agent.copy()?.status?.operationState, 'Argo CD would resume with the results of the first').toBeUndefined();
   expect(lab.hub.objects.get(hubRef)?.operation).toEqual(second);
   begins(agent, 't2');
   ends(agent);
@@ -58,6 +59,32 @@ test('a second operation waits for the end of the first, is done once, and is as
     [0, 0].map((none) => ({ pending: none, inFlight: none, queued: none, retrying: none })),
   );
 });
+
+test.each([false, true])(
+  'an operation that is asked for again as argocd-server does it, which removes the state before, is done again (refreshed meanwhile: %s)',
+  async (isRefreshed) => {
+    const lab = new Lab();
+    lab.hub.objects.create(hubApplication({ creationTimestamp: '2026-01-02T00:00:00Z' }));
+    const agent = lab.agent();
+    lab.join(lab.principal(), agent);
+    await lab.run(3_000);
+    for (const startedAt of ['2026-01-02T00:00:01Z', '2026-01-02T00:00:02Z', '2026-01-02T00:00:03Z']) {
+      lab.hub.objects.patch(hubRef, { operation: first, status: { operationState: null } });
+      await lab.run(1_000);
+      expect(agent.copy()?.operation).toEqual(first);
+      begins(agent, startedAt);
+      await lab.run(1_000);
+      ends(agent);
+      await lab.run(1_000);
+      expect(lab.hub.objects.get(hubRef)?.operation).toBeUndefined();
+      expect(lab.hub.objects.get(hubRef)?.status?.operationState).toMatchObject({ phase: 'Succeeded', startedAt });
+      if (isRefreshed) {
+        agent.cluster.objects.patch(ref, { status: { reconciledAt: startedAt } });
+        await lab.run(1_000);
+      }
+    }
+  },
+);
 
 test.each(['the agent', 'the principal'])(
   'a second operation that waits is done although %s starts anew',

@@ -1,7 +1,14 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { applyMergePatch } from '../../base/index.ts';
 import { type Application, annotations } from '../index.ts';
-import { planAgentError, planReport, type ReportContext, reportDigest } from './status.ts';
+import {
+  planAgentError,
+  planReport,
+  planWarnings,
+  type ReportContext,
+  reportDigest,
+  withoutPrincipalConditions,
+} from './status.ts';
 
 const settled: ReportContext = { operationDelivered: true, triggersDelivered: true, terminating: false };
 const sync = { sync: { revision: '1' } };
@@ -96,5 +103,39 @@ test("what the principal says on the hub stays through an agent's reports; what 
   expect(planReport(hub, app({ status: {} }), settled)).toMatchObject({ status: { conditions: [notice] } });
   expect(planReport(app({ status: {} }), app({ status: { conditions: [] } }), settled)).toMatchObject({
     status: { conditions: [] },
+  });
+});
+
+describe("the principal's own conditions", () => {
+  const now = new Date('2026-01-02T03:04:05Z');
+  const time = '2026-01-02T03:04:05Z';
+  const none = { AgentWarning: undefined, AgentDisconnectedWarning: undefined };
+  const other = { type: 'ComparisonError', message: 'm' };
+  const disconnected = { type: 'AgentDisconnectedWarning', message: 'away', lastTransitionTime: 't1' };
+
+  test('are written and removed together, for the object as it is; what stands there already is not moved', () => {
+    const hub = app({ status: { conditions: [disconnected, other] } });
+    const same = { ...none, AgentDisconnectedWarning: 'away' };
+    expect(planWarnings(hub, same, now)).toBeUndefined();
+    expect(planWarnings(hub, { ...same, AgentWarning: 'waiting' }, now)).toEqual({
+      metadata: { uid: 'u', resourceVersion: '7' },
+      status: {
+        conditions: [disconnected, other, { type: 'AgentWarning', message: 'waiting', lastTransitionTime: time }],
+      },
+    });
+    expect(planWarnings(hub, none, now)).toMatchObject({ status: { conditions: [other] } });
+    expect(planWarnings(app({ status: { conditions: [disconnected] } }), none, now)).toMatchObject({
+      status: { conditions: null },
+    });
+  });
+
+  test('are no part of what an agent knows', () => {
+    expect(withoutPrincipalConditions({ conditions: [disconnected, other] })).toEqual({ conditions: [other] });
+    expect(withoutPrincipalConditions({ health: {}, conditions: [disconnected] })).toEqual({ health: {} });
+    const status = { conditions: [other] };
+    expect(withoutPrincipalConditions(status)).toBe(status);
+    const hub = app({ status: { conditions: [disconnected] } });
+    const forged = app({ status: { conditions: [{ ...disconnected, message: 'here' }] } });
+    expect(planReport(hub, forged, settled)).toBeUndefined();
   });
 });

@@ -1,6 +1,6 @@
 import { digestOf, isEqual, type MergePatch, mergePatchBetween } from '../../base/index.ts';
 import type { Application, ApplicationStatus } from '../application.ts';
-import { agentErrorCondition, agentWarningCondition, annotations } from '../names.ts';
+import { agentErrorCondition, annotations, principalConditions } from '../names.ts';
 import { triggers, triggersOf } from '../triggers.ts';
 
 /** What is known about the hub's own requests at the moment an agent's report arrived. */
@@ -14,7 +14,7 @@ export interface ReportContext {
 }
 
 /**
- * Equal for two managed Applications that an agent would report in the same words: whose copy it is, status, operation,
+ * Equal for two managed Applications with the same report: whose copy it is, status, operation,
  * which triggers are left to do, and whether it is being deleted.
  */
 export function reportDigest(local: Application): string {
@@ -24,9 +24,9 @@ export function reportDigest(local: Application): string {
 }
 
 /**
- * The patch that writes an agent's report into the hub's object, or undefined when it says nothing new. Only status,
- * `operation` and trigger annotations are taken from a report. What the hub's user asked for and the agent has not got
- * yet is kept; a removal that depends on what the hub's object says now carries its resource version.
+ * The patch that writes an agent's report into the hub's object, or undefined when there is nothing new. Only status,
+ * `operation` and trigger annotations are taken from a report. What the hub's user requested and the agent has not
+ * received yet is kept; a removal that depends on the hub's object as it is now carries its resource version.
  */
 export function planReport(hub: Application, report: Application, context: ReportContext): MergePatch | undefined {
   const status = mergePatchBetween(hub.status, reportedStatus(hub, report.status ?? {}, context));
@@ -48,19 +48,40 @@ export function planReport(hub: Application, report: Application, context: Repor
 }
 
 /**
- * Whether the operation of the hub's object was begun on the copy after what the hub knows of began last: what is asked for
- * was done, and the hub has not heard.
+ * Whether the operation of the hub's object was begun on the copy after what the hub knows of began last: the request
+ * was executed, and the hub has no report of it yet.
+ *
+ * argocd-server removes the state of the operation before when it requests one. So a state that the hub does not show may
+ * have been reported, and the same request be a new one: users repeat a sync.
+ *
+ * @param isReported whether this process knows that the hub has had the report of an operation that began then
  */
-export function ranUnreported(hub: Application, local: Application): boolean {
+export function ranUnreported(
+  hub: Application,
+  local: Application,
+  isReported: (startedAt: string) => boolean,
+): boolean {
   const state = local.status?.operationState;
-  const reportedAt = hub.status?.operationState?.startedAt ?? hub.metadata.creationTimestamp;
+  const reportedAt = lastReported(hub);
   return (
     hub.operation !== undefined &&
     typeof state?.startedAt === 'string' &&
-    typeof reportedAt === 'string' &&
+    reportedAt !== undefined &&
     state.startedAt > reportedAt &&
-    isEqual(state.operation, hub.operation)
+    isEqual(state.operation, hub.operation) &&
+    !isReported(state.startedAt)
   );
+}
+
+/** When the last operation began that the hub's object tells of; when the object was made, if it tells of none. */
+function lastReported({ metadata, status }: Application): string | undefined {
+  const history: unknown = status?.history;
+  const { deployStartedAt } = ((Array.isArray(history) && history.at(-1)) || {}) as { deployStartedAt?: unknown };
+  const times = [status?.operationState?.startedAt, deployStartedAt, metadata.creationTimestamp];
+  return times
+    .filter((time) => typeof time === 'string')
+    .sort()
+    .at(-1);
 }
 
 /** The patch that shows on the hub's object what the agent could not do; the rest of the status stays. */
@@ -71,19 +92,41 @@ export function planAgentError(hub: Application, agent: string, message: string,
   return patch === undefined ? undefined : { metadata: { uid: hub.metadata.uid }, status: patch };
 }
 
+/** What the principal's own conditions on a hub's object are to say; undefined: there is to be no such condition. */
+export type PrincipalMessages = Readonly<Record<(typeof principalConditions)[number], string | undefined>>;
+
 /**
- * The patch that shows on the hub's object what the principal has to say, or that it has nothing to say any more; the rest
- * of the status stays.
+ * The patch that makes the principal's own conditions on the hub's object say this; the rest of the status stays. It holds
+ * for the object as it is: a patch replaces all conditions, and an agent may report others meanwhile.
  */
-export function planWarning(hub: Application, message: string | undefined, now: Date): MergePatch | undefined {
-  const before = hub.status?.conditions;
-  const conditions = withCondition(before, agentWarningCondition, message, now);
-  return isEqual(before ?? [], conditions)
+export function planWarnings(hub: Application, messages: PrincipalMessages, now: Date): MergePatch | undefined {
+  const before = hub.status?.conditions ?? [];
+  const conditions = principalConditions.reduce<Conditions>(
+    (others, type) => withCondition(others, type, messages[type], now),
+    before,
+  );
+  const { uid, resourceVersion } = hub.metadata;
+  return isEqual(before, conditions)
     ? undefined
-    : { metadata: { uid: hub.metadata.uid }, status: { conditions: conditions.length === 0 ? null : conditions } };
+    : { metadata: { uid, resourceVersion }, status: { conditions: conditions.length === 0 ? null : conditions } };
 }
 
-/** The patch that lets go a hub object that is being deleted, if a user asks for that. */
+/** What a condition of this type says on an Application; undefined when there is none. */
+export function conditionMessage({ status }: Application, type: string): string | undefined {
+  return status?.conditions?.find((one) => one.type === type)?.message;
+}
+
+/** A status without the conditions that only the principal writes: what its agent knows of it. */
+export function withoutPrincipalConditions(status: ApplicationStatus): ApplicationStatus {
+  if (status.conditions?.some(isOfPrincipal) !== true) {
+    return status;
+  }
+  const { conditions: all, ...others } = status;
+  const conditions = all.filter((one) => !isOfPrincipal(one));
+  return conditions.length === 0 ? others : { ...others, conditions };
+}
+
+/** The patch that releases a hub object that is being deleted, if a user requests that. */
 export function planUserRelease(hub: Application): MergePatch | undefined {
   const { uid, deletionTimestamp, finalizers = [], annotations: marks } = hub.metadata;
   return deletionTimestamp !== undefined && finalizers.length > 0 && marks?.[annotations.release] === 'true'
@@ -91,7 +134,7 @@ export function planUserRelease(hub: Application): MergePatch | undefined {
     : undefined;
 }
 
-/** A status that says what the agent could not do: health Degraded and a condition; an equal one keeps its time. */
+/** A status that shows what the agent could not do: health Degraded and a condition; an equal one keeps its time. */
 export function withAgentError(status: ApplicationStatus, message: string, now: Date): ApplicationStatus {
   const conditions = withCondition(status.conditions, agentErrorCondition, message, now);
   return { ...status, health: { ...status.health, status: 'Degraded' }, conditions };
@@ -104,17 +147,25 @@ export function withAgentWarning(status: ApplicationStatus, message: string, now
 
 type Conditions = NonNullable<ApplicationStatus['conditions']>;
 
+function isOfPrincipal({ type }: { readonly type: string }): boolean {
+  return principalConditions.some((one) => one === type);
+}
+
 function withCondition(
   conditions: Conditions | undefined,
   type: string,
   message: string | undefined,
   now: Date,
 ): Conditions {
+  const present = (conditions ?? []).filter((one) => one.type === type);
+  if (present.length <= 1 && present[0]?.message === message) {
+    return conditions ?? [];
+  }
   const others = (conditions ?? []).filter((one) => one.type !== type);
   if (message === undefined) {
     return others;
   }
-  const same = conditions?.find((one) => one.type === type && one.message === message);
+  const same = present.find((one) => one.message === message);
   return [...others, same ?? { type, message, lastTransitionTime: now.toISOString().replace(/\.\d+Z$/, 'Z') }];
 }
 
@@ -132,13 +183,13 @@ function reportedStatus(hub: Application, reported: ApplicationStatus, context: 
 }
 
 /**
- * What the principal has to say on the hub's object is not the agent's to say, and what the agent says again is as old as
- * when it said it first.
+ * The principal's own conditions are not in a report, so they stay. A condition that the agent reports again keeps the time
+ * of its first report.
  */
 function withWarnings(status: ApplicationStatus, hub: Application): ApplicationStatus {
   const before = hub.status?.conditions ?? [];
-  const notices = before.filter(({ type }) => type === agentWarningCondition);
-  const reported = (status.conditions ?? []).filter(({ type }) => type !== agentWarningCondition);
+  const notices = before.filter(isOfPrincipal);
+  const reported = (status.conditions ?? []).filter((one) => !isOfPrincipal(one));
   const conditions = reported.map((one) =>
     one.type === agentErrorCondition
       ? (before.find(({ type, message }) => type === one.type && message === one.message) ?? one)

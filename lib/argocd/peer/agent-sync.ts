@@ -17,7 +17,7 @@ export type AgentSyncOptions = AgentKinds & {
   readonly tuning?: Tuning | undefined;
 };
 
-/** Everything that an agent keeps in step with its principal. */
+/** Everything that an agent synchronises with its principal. */
 export class AgentSync {
   readonly #options: AgentSyncOptions;
   readonly #sync: PeerSync<SourceSync> | PeerSync<CopySync>;

@@ -96,7 +96,7 @@ export class CopyResync implements Resync {
     this.#context.messages.post(`update-${sync.kind}-${ref.namespace}/${ref.name}`, () => ({
       target: 'resourceResync',
       type: 'request-update',
-      payload: sync.holding(ref),
+      payload: sync.reportOf(ref),
     }));
   }
 

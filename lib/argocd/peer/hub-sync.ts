@@ -23,7 +23,7 @@ interface Agent {
   readonly sync: PeerSync<SourceSync> | PeerSync<CopySync>;
 }
 
-/** Everything that the principal keeps in step with its agents, managed and autonomous ones. */
+/** Everything that the principal synchronises with its agents, managed and autonomous ones. */
 export class HubSync {
   readonly #options: HubSyncOptions;
   readonly #agents = new Map<string, Agent>();

@@ -81,7 +81,7 @@ export interface CopySync extends KindSync {
   /** The copies here. */
   copies(): Iterable<Copy>;
   /** The `request-update` that reports the copy of this name; with an empty uid when there is none. */
-  holding(ref: ObjectRef): RequestUpdate;
+  reportOf(ref: ObjectRef): RequestUpdate;
   /** The place on this side of an object of the source. */
   localRef(source: { readonly name: string; readonly namespace: string }): ObjectRef;
   /** Registers how to send `request-update` for an object unasked: the source may have lost its memory since it sent it. */

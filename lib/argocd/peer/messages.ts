@@ -62,6 +62,8 @@ export interface RequestUpdate {
   readonly checksum: string | null;
   /** Extension that Go peers ignore: digest of all that the principal writes ({@link managedCopyDigest}). */
   readonly digest?: string;
+  /** Extension that Go peers ignore: the principal that the copy was made for. */
+  readonly principalUid?: string;
 }
 
 /** A message of the resync family, its payload in the wire's JSON form. */

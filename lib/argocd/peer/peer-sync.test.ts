@@ -47,7 +47,7 @@ function sourceSync(kind: ResyncKind, calls: string[], listed: Listed[] = []): S
 }
 
 function copySync(kind: ResyncKind, calls: string[], copies: Copy[] = []): CopySync {
-  const holding = ({ name, namespace }: { name: string; namespace: string }): RequestUpdate => ({
+  const reportOf = ({ name, namespace }: { name: string; namespace: string }): RequestUpdate => ({
     kind,
     name,
     namespace,
@@ -63,7 +63,7 @@ function copySync(kind: ResyncKind, calls: string[], copies: Copy[] = []): CopyS
     acknowledged: () => false,
     receive: (message) => message.type === 'create' && calls.push(`${kind} create`) > 0,
     copies: () => copies,
-    holding,
+    reportOf,
     localRef: ({ name }) => ({ namespace: 'here', name }),
     sourceRestarted: () => void calls.push(`${kind} source restarted`),
     stats: () => quiet,
@@ -117,7 +117,7 @@ const list = (payload: { checksum: string | null; complete?: boolean }) =>
   resync({ type: 'request-synced-resource-list', payload });
 const listed = (name: string): Listed => ({ id: `id-${name}`, name, namespace: 'hub', uid: `uid-${name}` });
 
-test('an agent that is new is asked once what it holds, and told nothing before it has answered, projects first', async () => {
+test('a new agent is asked once for its copies, and receives no state before its answer; projects come first', async () => {
   const { principal, connection, calls, sent } = startPrincipal();
   principal.connected('a', 'managed', connection);
   expect(calls).toEqual(['AppProject connected', 'Application connected']);
@@ -127,7 +127,7 @@ test('an agent that is new is asked once what it holds, and told nothing before 
   expect(calls.slice(2)).toEqual(['Application holds x u', 'AppProject open', 'Application open']);
 });
 
-test('one that does not answer is told everything after 2 s of silence', async () => {
+test('an agent that does not answer receives all states after 2 s of silence', async () => {
   const { principal, connection, calls } = startPrincipal({ acknowledges: false });
   principal.connected('a', 'managed', connection);
   await vi.advanceTimersByTimeAsync(1_500);
@@ -138,7 +138,7 @@ test('one that does not answer is told everything after 2 s of silence', async (
   expect(calls).toContain('Application open');
 });
 
-test('a principal that is too busy to have read the answer waits for it again, but not for ever', () => {
+test('a principal that is too busy to read the answer waits longer, within a bound', () => {
   let now = 0;
   const timers = new Set<() => void>();
   const clock = {
@@ -169,7 +169,7 @@ test('a principal that is too busy to have read the answer waits for it again, b
   ]);
 });
 
-test('one that is cut off before it answered is asked once on the next connection', async () => {
+test('an agent that is disconnected before its answer is asked once on the next connection', async () => {
   const { principal, connection, sent, calls } = startPrincipal({ acknowledges: false });
   principal.connected('a', 'managed', connection);
   principal.disconnected('a', connection);
@@ -180,7 +180,7 @@ test('one that is cut off before it answered is asked once on the next connectio
   expect(sent.map(({ type }) => type)).toEqual(['request-resource-resync', 'request-resource-resync']);
 });
 
-test('one that comes back is not asked again; a newer connection takes the place of the older', async () => {
+test('an agent that reconnects is not asked again; a newer connection replaces the older one', async () => {
   const { principal, connection, calls, sent } = startPrincipal();
   principal.connected('a', 'managed', connection);
   await vi.advanceTimersByTimeAsync(3_000);
@@ -198,7 +198,7 @@ test('one that comes back is not asked again; a newer connection takes the place
   expect(sent).toHaveLength(1);
 });
 
-test('a repeated message is acknowledged and not listened to again, a lost one is on the next connection', () => {
+test('a repeated message is acknowledged but not processed again; a lost one is processed on the next connection', () => {
   const { principal, connection, calls, acknowledged } = startPrincipal();
   principal.connected('a', 'managed', connection);
   const message = update('AppProject', 'x', 'u');
@@ -212,7 +212,7 @@ test('a repeated message is acknowledged and not listened to again, a lost one i
   expect(reports()).toBe(2);
 });
 
-test('a list that is the same over all kinds costs nothing', () => {
+test('a list that equals the hub for all kinds causes no message', () => {
   const { principal, connection, calls, sent } = startPrincipal({
     projects: [listed('p')],
     applications: [listed('x')],
@@ -228,7 +228,7 @@ test('a list that is the same over all kinds costs nothing', () => {
   expect([...calls, ...sent]).toEqual([]);
 });
 
-test('an agent that told everything lacks the rest', () => {
+test('a complete list without an object means that the agent lacks it', () => {
   const { principal, connection, calls } = startPrincipal({
     projects: [listed('p'), listed('q')],
     applications: [listed('p')],
@@ -240,7 +240,7 @@ test('an agent that told everything lacks the rest', () => {
   expect(calls).toEqual(['AppProject lacks id-q', 'Application lacks id-p']);
 });
 
-test('an agent that may yet tell more is asked about the rest, as by the original', async () => {
+test('an agent whose list may be incomplete is asked about the other objects, like the original does', async () => {
   const { principal, connection, calls, sent } = startPrincipal({
     projects: [listed('p')],
     applications: [listed('x')],
@@ -256,7 +256,7 @@ test('an agent that may yet tell more is asked about the rest, as by the origina
   ]);
 });
 
-test('an agent that acknowledges before it has told all is given time; one that says that it was all is not', async () => {
+test('an agent that acknowledges before it has reported all gets more time; one that reports the end of its list does not', async () => {
   const { principal, connection, calls } = startPrincipal();
   principal.connected('a', 'managed', connection);
   await vi.advanceTimersByTimeAsync(200);
@@ -270,7 +270,7 @@ test('an agent that acknowledges before it has told all is given time; one that 
   expect(calls).toContain('Application open');
 });
 
-test('an empty hub answers an empty agent nothing, whether it says null or nothing', () => {
+test('an empty hub sends an empty agent nothing, whether the list is null or absent', () => {
   const { principal, connection, calls, sent } = startPrincipal();
   principal.connected('a', 'managed', connection);
   calls.length = sent.length = 0;
@@ -279,7 +279,7 @@ test('an empty hub answers an empty agent nothing, whether it says null or nothi
   expect([...calls, ...sent]).toEqual([]);
 });
 
-test('what an agent may not send is acknowledged, said, and not said without end', async () => {
+test('a message that an agent may not send is acknowledged and logged, with a limit on log lines', async () => {
   const { principal, connection, acknowledged, warnings } = startPrincipal();
   principal.connected('a', 'managed', connection);
   const object = { metadata: { name: 'x' }, spec: {} };
@@ -296,7 +296,7 @@ test('what an agent may not send is acknowledged, said, and not said without end
   expect(warnings.at(-1)).toMatchObject({ target: 'repository', suppressedWarnings: 81 });
 });
 
-test('acknowledgements find their part', () => {
+test('acknowledgements reach the kind that they are for', () => {
   const { principal, connection, sent } = startPrincipal({ acknowledges: false });
   principal.connected('a', 'managed', connection);
   expect(sent).toHaveLength(1);
@@ -306,7 +306,7 @@ test('acknowledgements find their part', () => {
   expect(principal.stats('a').pending).toBe(0);
 });
 
-test('an agent that comes in another mode is another agent', () => {
+test('an agent that connects in another mode is another agent', () => {
   const { principal, connection, calls } = startPrincipal();
   principal.connected('a', 'managed', connection);
   principal.connected('a', 'autonomous', connection);
@@ -316,7 +316,7 @@ test('an agent that comes in another mode is another agent', () => {
   expect(calls.at(-1)).toBe('Application source restarted');
 });
 
-test('what is said to a principal that does not know the agent is nothing', () => {
+test('an agent that the principal does not know receives nothing', () => {
   const { principal, calls } = startPrincipal();
   principal.receive('nobody', update('Application', 'x', 'u'));
   principal.writable('nobody');
@@ -357,7 +357,7 @@ const reported = (sent: Message[]) =>
     message.type === 'request-update' ? `${message.payload.kind} ${message.payload.name}` : message.type,
   );
 
-test('an agent that starts tells what it holds, and when that is heard, that it was all', () => {
+test('an agent that starts reports its copies and, when they are acknowledged, the end of the list', () => {
   const { connect, answer, sent } = startAgent();
   connect();
   expect(reported(sent)).toEqual(['AppProject p', 'Application x', 'Application y']);
@@ -379,7 +379,7 @@ test('an agent that starts tells what it holds, and when that is heard, that it 
   expect(sent).toEqual([]);
 });
 
-test('an agent that is cut off before all was heard tells everything again on the next connection', () => {
+test('an agent that is disconnected before all is acknowledged reports everything again on the next connection', () => {
   const { agent, connect, connection, answer, sent } = startAgent();
   connect();
   answer();
@@ -391,7 +391,7 @@ test('an agent that is cut off before all was heard tells everything again on th
   expect(reported(sent).at(-1)).toBe('request-synced-resource-list');
 });
 
-test('a principal that asks is answered by every kind, and its question is acknowledged once, when it has heard all', () => {
+test('every kind answers a principal that asks; its question is acknowledged once, after all answers are', () => {
   const { agent, connect, answer, sent, calls, acknowledged } = startAgent();
   connect();
   answer();
@@ -411,7 +411,7 @@ test('a principal that asks is answered by every kind, and its question is ackno
   expect(calls).toHaveLength(2);
 });
 
-test('asked about one, an agent says what it holds of it, or that it has none', () => {
+test('asked about one object, an agent reports its copy, or that it has none', () => {
   const { agent, connect, answer, sent, acknowledged } = startAgent();
   connect();
   answer();

@@ -46,7 +46,7 @@ const kindOf = {
   gpgkey: 'GPGKey',
 } as const;
 
-/** All kinds that are in step with one peer over one connection. */
+/** All kinds that are synchronised with one peer over one connection. */
 export class PeerSync<P extends SourceSync | CopySync> {
   readonly #kinds: readonly P[];
   readonly #resync: Resync;

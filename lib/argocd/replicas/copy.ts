@@ -12,6 +12,7 @@ const own: ReadonlySet<string> = new Set([
   annotations.lastUpdated,
   annotations.mirrorOf,
   annotations.mirrorChecksums,
+  annotations.mirrorDigests,
 ]);
 
 /** Those of them that stay on a copy. */
@@ -22,7 +23,7 @@ const ofCluster: ReadonlySet<string> = new Set(['foregroundDeletion', 'orphan'])
 
 /**
  * An object as it is sent: without what means nothing elsewhere. Owners do not exist on another cluster, whose garbage
- * collector would therefore remove the copy; kubectl's annotation would tell of another state.
+ * collector would therefore remove the copy; kubectl's annotation would describe another state.
  */
 export function forTransfer<T extends ReplicaObject>(object: T): T {
   const {
@@ -47,7 +48,7 @@ export function replicaDigest<T extends ReplicaObject>(kind: ReplicaKind<T>, obj
   return digestOf([labels, shared, [...finalizers].sort(), kind.content(object)]);
 }
 
-/** The copy to create. `marks`: annotations that tell what it is a copy of. */
+/** The copy to create. `marks`: annotations that mark what it is a copy of. */
 export function newCopy<T extends ReplicaObject>(
   kind: ReplicaKind<T>,
   desired: T,
@@ -69,8 +70,8 @@ export function newCopy<T extends ReplicaObject>(
 }
 
 /**
- * What makes a copy what is wanted, undefined when it is: labels, annotations and content exactly, finalizers only added,
- * so that Argo CD's own and the API server's stay. Applies only to the very object that was looked at.
+ * What makes a copy what is desired, undefined when it is: labels, annotations and content exactly, finalizers only added,
+ * so that Argo CD's own and the API server's stay. Applies only to this object, by its UID.
  */
 export function patchForCopy<T extends ReplicaObject>(
   kind: ReplicaKind<T>,

@@ -6,23 +6,23 @@ import type { ObjectMessage } from '../peer/kind-sync.ts';
 import type { ResyncKind } from '../peer/messages.ts';
 import type { RepositorySecret } from '../repository.ts';
 
-/** An object of a kind that goes one way. */
+/** An object of a kind that is copied in one direction only. */
 export interface ReplicaObject {
   readonly metadata: Metadata;
 }
 
-/** A kind of object whose copies are made what their source is, and never speak back. */
+/** A kind of object whose copies follow their source and report nothing back. */
 export interface ReplicaKind<T extends ReplicaObject> {
   readonly kind: ResyncKind;
   readonly target: Exclude<ObjectMessage['target'], 'application'>;
-  /** How log lines name one, and the field that has its name. */
+  /** The noun in log messages, and the log field with an object's name. */
   readonly noun: string;
   readonly field: string;
-  /** What makes an object of this kind for an API server. */
+  /** What identifies the kind for an API server. */
   readonly type: { readonly apiVersion: string; readonly kind: string };
-  /** What a copy takes over besides metadata, whole fields. */
+  /** The top-level fields, besides metadata, that a copy takes from its source. */
   content(object: T): Readonly<Record<string, unknown>>;
-  /** What a copy gets when it is made, and never again: an API server does not let it be changed. */
+  /** Fields that a copy gets at its creation only: an API server lets nobody change them. */
   initial(object: T): Readonly<Record<string, unknown>>;
   /** Whether copies get the source's finalizers. */
   readonly finalizers: boolean;
@@ -30,7 +30,7 @@ export interface ReplicaKind<T extends ReplicaObject> {
   checksum(object: T): string;
 }
 
-/** AppProjects. Argo CD, which is on both sides, answers their finalizer. */
+/** AppProjects. Argo CD runs on both sides and removes their finalizer. */
 export const appProjectKind: ReplicaKind<AppProject> = {
   kind: 'AppProject',
   target: 'appproject',
@@ -44,8 +44,8 @@ export const appProjectKind: ReplicaKind<AppProject> = {
 };
 
 /**
- * Secrets of repositories. Finalizers stay where they are, unlike in argocd-agent: whoever set one on the hub does not take
- * it away on another cluster, where it would keep the copy for ever.
+ * Secrets of repositories. Their finalizers are not copied, unlike in argocd-agent: the controller that sets one on the hub
+ * does not remove it on a managed cluster, so the copy could never be deleted.
  */
 export const repositoryKind: ReplicaKind<RepositorySecret> = {
   kind: 'Repository',

@@ -1,5 +1,11 @@
-import type { AppProject } from '../application.ts';
+import { z } from 'zod';
+import type { AppProject, Destination, DestinationServiceAccount, SyncWindow } from '../application.ts';
+import { matchesGlob } from '../glob.ts';
 import { annotations } from '../names.ts';
+import { absent, shortList, withoutUndefined } from '../object.ts';
+import { type ArgoCluster, inCluster, literalGlob, matchesCluster, windowsForCluster } from '../project-clusters.ts';
+import { type ProjectRole, rolesForHub } from './mirror-roles.ts';
+import { Unacceptable } from './replica-rules.ts';
 
 /** Longest name of a Kubernetes object. */
 export const longestName = 253;
@@ -15,23 +21,47 @@ export function mirroredProjectName(agent: string, name: string): string {
   return name.length > prefix.length && name.startsWith(prefix) ? name.slice(prefix.length) : name;
 }
 
+/** Where a mirror stands, and what it may hold. */
+export interface ProjectMirrorPlace {
+  readonly agent: string;
+  /** The agent's cluster in the hub's Argo CD; undefined while it has none. */
+  readonly cluster: ArgoCluster | undefined;
+  /** Whether groups of users keep their roles on the hub. */
+  readonly keepsGroups: boolean;
+}
+
 /**
- * An autonomous agent's project as the hub has it, as argocd-agent's principal makes it: for Applications in the
- * agent's namespace, deployed to the agent's cluster, and with its roles speaking of the mirror.
+ * The hub's mirror of an autonomous agent's project. Whoever owns the cluster wrote the project, and Argo CD on the hub obeys
+ * the mirror, so it is built anew of the fields that are known. It gives no right beyond the agent's own Applications:
+ * - It admits Applications in the agent's namespace alone, and the agent's cluster alone as their destination.
+ * - Its roles act on these Applications alone ({@link rolesForHub}).
+ * - It has no labels: by them it would inherit destinations of a global project (`globalProjects` of `argocd-cm`).
+ * `permitOnlyProjectScopedClusters` is left out: it is about the cluster Secrets of the agent's own Argo CD.
+ * @throws Unacceptable for a field that has not the form of Argo CD's CRD
  */
-export function projectForHub(project: AppProject, agent: string): AppProject {
-  const { destinations, roles, ...spec } = project.spec;
-  return {
-    ...project,
-    spec: {
-      ...spec,
-      sourceNamespaces: [agent],
-      ...(destinations === undefined
-        ? {}
-        : { destinations: destinations.map((destination) => ({ ...destination, name: agent, server: '*' })) }),
-      ...(roles === undefined ? {} : { roles: roles.map((role) => roleForHub(role, project.metadata.name, agent)) }),
-    },
-  };
+export function projectForHub(project: AppProject, place: ProjectMirrorPlace): AppProject {
+  const { name } = project.metadata;
+  return rebuild(project, place, {
+    project: name,
+    applications: name,
+    mirror: projectMirrorName(place.agent, name),
+    cluster: inCluster,
+  });
+}
+
+/**
+ * The mirror that takes the place of one that is on the hub, without knowledge of the agent's own project: an older version
+ * or argocd-agent's principal may have made it, or the cluster's URL was another one.
+ * @param isOwn {@link projectForHub} made it, so all clusters in it are the agent's
+ */
+export function renewedMirror(mirror: AppProject, place: ProjectMirrorPlace, isOwn: boolean): AppProject {
+  const { name } = mirror.metadata;
+  return rebuild(mirror, place, {
+    project: name,
+    mirror: name,
+    applications: `${name}/${place.agent}`,
+    cluster: isOwn ? undefined : inCluster,
+  });
 }
 
 /**
@@ -47,47 +77,137 @@ export function ownerOfMirror({ metadata, spec }: AppProject): string | undefine
   return source && agent && others.length === 0 && metadata.name.startsWith(`${agent}-`) ? agent : undefined;
 }
 
-function roleForHub(role: unknown, project: string, agent: string): unknown {
-  if (role === null || typeof role !== 'object' || !('policies' in role) || !Array.isArray(role.policies)) {
-    return role;
-  }
-  const name = 'name' in role ? role.name : undefined;
-  const policies = role.policies.map((line: unknown) =>
-    typeof line === 'string' ? policyForHub(line, project, name, agent) : line,
-  );
-  return { ...role, policies };
+/** How the object that a mirror is built of speaks. */
+interface Terms {
+  /** The project that its role policies name. */
+  readonly project: string;
+  /** What stands before the name of an Application in its role policies. */
+  readonly applications: string;
+  /** The mirror's name. */
+  readonly mirror: string;
+  /** The agent's cluster as its patterns mean it; undefined: all patterns mean this cluster. */
+  readonly cluster: ArgoCluster | undefined;
 }
 
-const translated: ReadonlySet<string | undefined> = new Set(['applications', 'applicationsets', 'logs', 'exec']);
+function rebuild(project: AppProject, { agent, cluster, keepsGroups }: ProjectMirrorPlace, terms: Terms): AppProject {
+  const parsed = mirrorSpec.safeParse(project.spec);
+  if (!parsed.success) {
+    const { path = [], message = '' } = parsed.error.issues[0] ?? {};
+    throw new Unacceptable(`spec.${path.join('.')}: ${message}`);
+  }
+  const { destinations, roles, syncWindows, destinationServiceAccounts, ...spec } = parsed.data;
+  const { labels: _, ...metadata } = project.metadata;
+  const { cluster: here } = terms;
+  const isHere = (pattern: string) => here === undefined || matchesCluster(pattern, here);
+  const isServerHere = (pattern: string) => here === undefined || matchesGlob(pattern, here.server);
+  return {
+    ...project,
+    metadata,
+    spec: {
+      ...spec,
+      sourceNamespaces: [agent],
+      ...(destinations && { destinations: destinationsForHub(destinations, cluster) }),
+      ...(syncWindows && {
+        syncWindows: windowsForCluster(syncWindows, isHere, literalGlob(cluster?.name ?? agent)),
+      }),
+      ...(destinationServiceAccounts && {
+        destinationServiceAccounts: destinationServiceAccounts.flatMap((account) =>
+          cluster !== undefined && cluster.server !== '' && isServerHere(account.server)
+            ? [{ ...account, server: literalGlob(cluster.server) }]
+            : [],
+        ),
+      }),
+      ...(roles && { roles: rolesForHub(roles, { ...terms, agent, keepsGroups }) }),
+    },
+  };
+}
 
 /**
- * A line of a role's policy, `p, proj:<project>:<role>, <resource>, <action>, <project>/<application>, <effect>`, for the
- * mirror: there Applications are called `<project>/<namespace>/<application>`. What is not of this form stays as it is, and
- * so does a line about another project or role, which grants nothing on either side.
+ * All destinations become the agent's cluster, as those of its Applications do on the hub. A project that denies its own
+ * cluster admits none: on the hub a negation would admit all other clusters.
  */
-function policyForHub(line: string, project: string, role: unknown, agent: string): string {
-  const fields = line.split(',');
-  const [kind, subject = '', resource, , object = ''] = fields;
-  if (fields.length !== 6 || kind?.trim() !== 'p' || !translated.has(resource?.trim())) {
-    return line;
+function destinationsForHub(destinations: readonly Destination[], cluster: ArgoCluster | undefined): Destination[] {
+  const deniesItself = destinations.some(
+    ({ name = '', server = '' }) =>
+      (name.startsWith('!') && matchesGlob(name.slice(1), inCluster.name)) ||
+      (server.startsWith('!') && matchesGlob(server.slice(1), inCluster.server)),
+  );
+  if (cluster === undefined || deniesItself) {
+    return [];
   }
-  const mirror = projectMirrorName(agent, project);
-  const [prefix, of, ...rest] = subject.trim().split(':');
-  if (prefix !== 'proj' || of === undefined) {
-    return line;
-  }
-  if (rest.length > 0) {
-    if (of !== project || rest.join(':') !== role) {
-      return line;
-    }
-    fields[1] = subject.replace(subject.trim(), () => `proj:${mirror}:${rest.join(':')}`);
-  }
-  const [first, application, ...more] = object.trim().split('/');
-  if (application !== undefined && more.length === 0) {
-    if (first !== project) {
-      return line;
-    }
-    fields[4] = ` ${mirror}/${agent}/${application}`;
-  }
-  return fields.join(',');
+  const here = {
+    ...(cluster.name === '' ? {} : { name: literalGlob(cluster.name) }),
+    // Argo CD obeys a negated namespace only where the server matches.
+    ...(cluster.server === '' ? {} : { server: literalGlob(cluster.server) }),
+  };
+  const namespaces = destinations
+    .filter(({ name = '', server = '' }) => name !== '' || server !== '')
+    .map(({ namespace = '' }) => namespace);
+  return [...new Set(namespaces)].map((namespace) => ({ ...here, namespace }));
 }
+
+const text = z.string();
+/** More than the lists of any project that people write: one entry for each cluster of a large fleet. */
+const list = <S extends z.ZodType>(item: S) => absent(shortList(item, 5_000));
+const texts = list(text);
+const groupKinds = list(z.object({ group: text, kind: text }));
+const clusterResources = list(z.object({ group: text, kind: text, name: absent(text) }));
+
+interface MirrorSpec {
+  readonly destinations?: readonly Destination[];
+  readonly syncWindows?: readonly SyncWindow[];
+  readonly destinationServiceAccounts?: readonly DestinationServiceAccount[];
+  readonly roles?: readonly ProjectRole[];
+  readonly [other: string]: unknown;
+}
+
+/** The fields of Argo CD's AppProjectSpec that a mirror may have. Others are dropped. */
+const mirrorSpec = withoutUndefined<MirrorSpec>(
+  z.object({
+    sourceRepos: texts,
+    description: absent(text),
+    destinations: list(z.object({ server: absent(text), name: absent(text), namespace: absent(text) })),
+    clusterResourceWhitelist: clusterResources,
+    clusterResourceBlacklist: clusterResources,
+    namespaceResourceWhitelist: groupKinds,
+    namespaceResourceBlacklist: groupKinds,
+    orphanedResources: absent(
+      z.object({
+        warn: absent(z.boolean()),
+        ignore: list(z.object({ group: absent(text), kind: absent(text), name: absent(text) })),
+      }),
+    ),
+    syncWindows: list(
+      z.object({
+        kind: absent(text),
+        schedule: absent(text),
+        duration: absent(text),
+        applications: texts,
+        namespaces: texts,
+        clusters: texts,
+        manualSync: absent(z.boolean()),
+        timeZone: absent(text),
+        andOperator: absent(z.boolean()),
+        description: absent(text),
+        syncOverrun: absent(z.boolean()),
+      }),
+    ),
+    signatureKeys: list(z.object({ keyID: text })),
+    sourceIntegrity: absent(
+      z.object({
+        git: absent(
+          z.object({
+            policies: list(
+              z.object({
+                repos: list(z.object({ url: text })),
+                gpg: absent(z.object({ mode: absent(text), keys: texts })),
+              }),
+            ),
+          }),
+        ),
+      }),
+    ),
+    destinationServiceAccounts: list(z.object({ server: text, namespace: absent(text), defaultServiceAccount: text })),
+    roles: list(z.object({ name: text, description: absent(text), policies: texts, groups: texts })),
+  }),
+);

@@ -1,12 +1,12 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { until } from '../../base/testing.ts';
 import { processRuntime } from '../../sync/index.ts';
 import {
   type AppProject,
   annotations,
   HubSync,
+  type ProjectMirrorPlace,
   ProjectMirrors,
-  projectForHub,
   publishOwnAppProjects,
   specChecksum,
 } from '../index.ts';
@@ -54,17 +54,19 @@ describe('a project of an autonomous agent', () => {
       sourceRepos: ['*'],
       sourceNamespaces: ['one'],
       destinations: [
-        { name: 'one', server: '*', namespace: 'x' },
-        { name: 'one', server: '*', namespace: 'y' },
+        { name: 'one', namespace: 'x' },
+        { name: 'one', namespace: 'y' },
       ],
     });
-    expect(mirror?.metadata.labels).toEqual({ a: 'b' });
+    // By labels it could inherit from a global project of the hub.
+    expect(mirror?.metadata.labels).toEqual({});
     expect(mirror?.metadata).not.toHaveProperty('ownerReferences');
     expect(mirror?.metadata.annotations).toEqual({
       note: 'x',
       [annotations.sourceUid]: 'uid-team',
       [annotations.mirrorOf]: 'one',
       [annotations.mirrorChecksums]: expect.stringMatching(/^\S+ \S+$/),
+      [annotations.mirrorDigests]: expect.stringMatching(/^\S+ \S+$/),
       [annotations.lastUpdated]: '1970-01-01T00:00:00Z',
     });
     cluster.edit('team', { spec: { sourceRepos: ['https://other'] } });
@@ -184,28 +186,28 @@ describe('a mirror', () => {
     }
     await first.settled();
     first.stop();
-    first.cluster.edit('changed', { metadata: { labels: { a: 'b' } } });
+    first.cluster.edit('changed', { metadata: { annotations: { a: 'b' } } });
     first.cluster.remove('dropped');
     first.hub.edit('one-meddled', { spec: { sourceRepos: ['mine'] } });
     first.hub.remove('one-lost');
     const second = start(first);
     await second.settled();
     expect(summaries(second.sent).sort()).toEqual([
-      'appproject create lost',
       'appproject delete dropped',
       'appproject spec-update changed',
+      'appproject spec-update lost',
       'appproject spec-update meddled',
     ]);
     expect([...first.hub.objects.keys()].sort()).toEqual(['one-changed', 'one-kept', 'one-lost', 'one-meddled']);
     expect(first.hub.objects.get('one-meddled')?.spec.sourceRepos).toEqual(['*']);
-    expect(first.hub.objects.get('one-changed')?.metadata.labels).toEqual({ a: 'b' });
+    expect(first.hub.objects.get('one-changed')?.metadata.annotations).toMatchObject({ a: 'b' });
   });
 });
 
 describe('an agent can reach only its own mirrors', () => {
   const others: Record<string, AppProject> = {
     'the hub has a project of its own of that name': project('one-x'),
-    "the project of that name on the hub is the mirror of agent one-x's": {
+    'the project of that name on the hub is a mirror of agent one-x': {
       metadata: { name: 'one-x', annotations: { [annotations.sourceUid]: 'u', [annotations.mirrorOf]: 'one-x' } },
       spec: { sourceRepos: ['*'], sourceNamespaces: ['one'] },
     },
@@ -241,34 +243,52 @@ describe('an agent can reach only its own mirrors', () => {
     expect(hub.objects.get('one-x')?.spec.sourceRepos).toEqual(['mine']);
   });
 
-  test('defect 31: two agents whose names come together: the first has it, the second is refused and changes nothing', async () => {
-    const hub = new Memory<AppProject>();
-    const log = testLog();
-    const troubles: unknown[] = [];
-    const onFailure = (trouble: unknown) => troubles.push(trouble);
-    const mirrors = new ProjectMirrors({ store: hub, namespace: 'argocd', onFailure, runtime: processRuntime(log) });
-    const stop = new AbortController();
-    mirrors.start(stop.signal);
-    const tell = async (agent: string, name: string, sourceRepos: string[]) => {
-      const object = { metadata: { name, uid: `${agent}/${name}` }, spec: { sourceRepos } };
-      mirrors
-        .syncFor(agent)
-        .receive({ target: 'appproject', type: 'create', resourceId: name, eventId: agent, object });
-      await new Promise((resolve) => setTimeout(resolve, 5));
-    };
-    await tell('a', 'b-c', ['first']);
-    await until(() => expect(hub.objects.size).toBe(1));
-    await tell('a-b', 'c', ['second']);
-    await until(() => expect(troubles).toHaveLength(1));
-    expect(hub.objects.get('a-b-c')?.spec).toEqual({ sourceRepos: ['first'], sourceNamespaces: ['a'] });
-    expect(log.warnings).toEqual([
-      "AppProject cannot be had here: the project of that name on the hub is the mirror of agent a's",
-    ]);
-    const message = "the project of that name on the hub is the mirror of agent a's";
-    expect(troubles).toEqual([{ agent: 'a-b', kind: 'AppProject', name: 'c', message }]);
-    hub.edit('a-b-c', { spec: { sourceRepos: ['mine'] } });
-    await until(() => expect(hub.objects.get('a-b-c')?.spec.sourceRepos).toEqual(['first']));
-    stop.abort();
+  describe('defect 31: project b-c of agent a and project c of agent a-b come to one name: the longer agent name has it', () => {
+    function agents() {
+      const hub = new Memory<AppProject>();
+      const log = testLog();
+      const troubles: unknown[] = [];
+      const onFailure = (trouble: unknown) => troubles.push(trouble);
+      const mirrors = new ProjectMirrors({ store: hub, namespace: 'argocd', onFailure, runtime: processRuntime(log) });
+      const stop = new AbortController();
+      onTestFinished(() => stop.abort());
+      mirrors.start(stop.signal);
+      const send = (agent: string, name: string, type: 'create' | 'delete' = 'create') => {
+        const object = { metadata: { name, uid: `${agent}/${name}` }, spec: { description: agent } };
+        const message = { target: 'appproject', type, resourceId: name, eventId: `${agent}/${type}`, object } as const;
+        mirrors.syncFor(agent).receive(message);
+      };
+      const shown = () => hub.objects.get('a-b-c')?.spec;
+      return { hub, log, troubles, send, shown };
+    }
+    const message = 'the name a-b-c on the hub belongs to project c of agent a-b';
+
+    test('also when the other agent came first, which receives the reason', async () => {
+      const { hub, log, troubles, send, shown } = agents();
+      send('a', 'b-c');
+      await until(() => expect(shown()).toEqual({ description: 'a', sourceNamespaces: ['a'] }));
+      send('a-b', 'c');
+      await until(() => expect(shown()).toEqual({ description: 'a-b', sourceNamespaces: ['a-b'] }));
+      await until(() => expect(troubles).toEqual([{ agent: 'a', kind: 'AppProject', name: 'b-c', message }]));
+      expect(log.warnings).toEqual([`AppProject cannot be had here: ${message}`]);
+      // What the other agent does to its own project does not concern the mirror any more.
+      send('a', 'b-c', 'delete');
+      hub.edit('a-b-c', { spec: { sourceNamespaces: ['a'] } });
+      await until(() => expect(shown()).toEqual({ description: 'a-b', sourceNamespaces: ['a-b'] }));
+      expect(hub.objects.get('a-b-c')?.metadata.annotations?.[annotations.mirrorOf]).toBe('a-b');
+      expect(hub.writes).not.toContain('delete');
+    });
+
+    test('and when it goes, the other one has the name', async () => {
+      const { troubles, send, shown } = agents();
+      send('a-b', 'c');
+      await until(() => expect(shown()).toMatchObject({ description: 'a-b' }));
+      send('a', 'b-c');
+      await until(() => expect(troubles).toEqual([{ agent: 'a', kind: 'AppProject', name: 'b-c', message }]));
+      expect(shown()).toMatchObject({ description: 'a-b' });
+      send('a-b', 'c', 'delete');
+      await until(() => expect(shown()).toEqual({ description: 'a', sourceNamespaces: ['a'] }));
+    });
   });
 
   test('a name that is too long is refused', async () => {
@@ -300,33 +320,85 @@ test('defect 14: what a Go agent would compare with its own project is the check
   expect(hub.writes).toEqual(['create']);
 });
 
-test('role policies speak of the mirror', () => {
-  const policies = [
-    'p, proj:sample:read-only, applications, get, sample/*, allow',
-    'p,proj:sample:read-only,logs,get,sample/x,allow',
-    'p, proj:sample, exec, create, sample/*, allow',
-    'p, proj:sample:read-only, applications, get, sample/ns/x, allow',
-    'p, example-user, extensions, invoke, httpbin, allow',
-    'p, proj:sample:differentrole, applications, get, sample/*, allow',
-    'p, proj:diffproject:read-only, applications, get, sample/*, allow',
-    'p, proj:sample:read-only, applications, get, other/*, allow',
-    'p, proj:sample:read-only, clusters, get, sample/*, allow',
-    'g, group, proj:sample:read-only',
-  ];
-  const roles = [{ name: 'read-only', groups: ['x'], policies }, 'nonsense'];
-  const { spec } = projectForHub(project('sample', { roles }), 'agent');
-  expect(spec.roles).toEqual([
-    {
-      name: 'read-only',
-      groups: ['x'],
-      policies: [
-        'p, proj:agent-sample:read-only, applications, get, agent-sample/agent/*, allow',
-        'p,proj:agent-sample:read-only,logs,get, agent-sample/agent/x,allow',
-        'p, proj:sample, exec, create, agent-sample/agent/*, allow',
-        'p, proj:agent-sample:read-only, applications, get, sample/ns/x, allow',
-        ...policies.slice(4),
+test('a field of another form is refused with its path', async () => {
+  const { cluster, hub, settled, log } = start();
+  cluster.put(project('x', { roles: [{ name: 'r', policies: [1] }] }));
+  await settled();
+  expect(hub.writes).toEqual([]);
+  expect(log.warnings[0]).toContain('spec.roles.0.policies.0: ');
+});
+
+describe('a mirror that is there already', () => {
+  const old: AppProject = {
+    metadata: { name: 'one-x', labels: { a: 'b' }, annotations: { [annotations.sourceUid]: 'uid-x' } },
+    spec: {
+      sourceRepos: ['*'],
+      sourceNamespaces: ['one'],
+      destinations: [{ name: 'one', server: '*', namespace: '*' }],
+      roles: [
+        {
+          name: 'r',
+          groups: ['attackers'],
+          policies: [
+            'p, proj:one-x:r, applications, *, one-x/*, allow',
+            'p, proj:one-x:r, applications, sync, one-x/one/*, allow',
+          ],
+        },
       ],
     },
-    'nonsense',
-  ]);
+  };
+  const roles = [{ name: 'r', policies: ['p, proj:one-x:r, applications, sync, one-x/one/*, allow'] }];
+
+  function expecting(clusterOf: () => ProjectMirrorPlace['cluster']) {
+    const hub = new Memory<AppProject>();
+    hub.put(old);
+    const runtime = processRuntime(testLog());
+    const mirrors = new ProjectMirrors({ store: hub, namespace: 'argocd', clusterOf, runtime });
+    const stop = new AbortController();
+    onTestFinished(() => stop.abort());
+    mirrors.start(stop.signal);
+    mirrors.syncFor('one');
+    return { hub, mirrors };
+  }
+
+  test('loses what gives rights before its agent connects', async () => {
+    const { hub } = expecting(() => ({ name: 'one', server: 'https://one' }));
+    await until(() =>
+      expect(hub.objects.get('one-x')).toMatchObject({
+        metadata: { labels: {} },
+        spec: { destinations: [{ name: 'one', server: 'https://one', namespace: '*' }], roles },
+      }),
+    );
+    expect(hub.writes).toEqual(['patch']);
+  });
+
+  test("follows the cluster's name and URL", async () => {
+    let cluster: ProjectMirrorPlace['cluster'] = { name: 'one', server: 'https://one' };
+    const { hub, mirrors } = expecting(() => cluster);
+    cluster = { name: 'uno', server: 'https://uno' };
+    mirrors.clusterChanged('one');
+    await until(() =>
+      expect(hub.objects.get('one-x')?.spec).toMatchObject({
+        destinations: [{ name: 'uno', server: 'https://uno', namespace: '*' }],
+        roles,
+      }),
+    );
+  });
+
+  test('is what its agent has, after the agent has connected, and the agent sends nothing when all restart', async () => {
+    const hub = new Memory<AppProject>();
+    hub.put(old);
+    const cluster = new Memory<AppProject>();
+    cluster.put(project('x', { destinations: [{ name: 'in-cluster', namespace: 'y' }] }));
+    const first = start({ hub, cluster });
+    await first.settled();
+    expect(hub.objects.get('one-x')?.spec).toEqual({
+      destinations: [{ name: 'one', namespace: 'y' }],
+      sourceNamespaces: ['one'],
+    });
+    first.stop();
+    const second = start(first);
+    await second.settled();
+    expect(summaries(second.sent)).toEqual([]);
+  });
 });

@@ -1,7 +1,6 @@
 import type { LabelTest } from '../../base/index.ts';
 import {
   type ObjectRef,
-  type OutboundEvent,
   Outbox,
   type ResourceKey,
   type Runtime,
@@ -12,9 +11,10 @@ import {
   type Tuning,
   View,
 } from '../../sync/index.ts';
-import type { ConnectedPrincipal, HubKind, Listed, SourceSync } from '../peer/kind-sync.ts';
-import type { Message, PeerConnection, RequestUpdate } from '../peer/messages.ts';
-import { SourceLink } from '../peer/source-link.ts';
+import type { HubKind, SourceSync } from '../peer/kind-sync.ts';
+import type { Message } from '../peer/messages.ts';
+import { SourcePeer } from '../peer/source-peer.ts';
+import { type StateEvent, stateMessage } from '../peer/state-message.ts';
 import { forTransfer, replicaDigest } from './copy.ts';
 import type { ReplicaKind, ReplicaObject } from './kinds.ts';
 
@@ -22,19 +22,26 @@ import type { ReplicaKind, ReplicaObject } from './kinds.ts';
 export interface PublisherOptions<T extends ReplicaObject> {
   readonly kind: ReplicaKind<T>;
   readonly store: Store<T>;
-  /** The one namespace that counts. */
+  /** The namespace of the objects that are sent; all others are ignored. */
   readonly namespace: string;
-  /** Stamped on what is sent about objects. */
+  /** The principal's UID, which every message carries. */
   readonly principalUid?: string;
-  /** Which objects take part, by their labels, where the store does not see to that. */
+  /** Selects objects by their labels, where the store does not. Default: all. */
   readonly selects?: LabelTest;
-  /** Whether an object has to do with anybody at all. */
+  /** Whether an object can be meant for any agent at all. Default: yes. */
   readonly concerns?: (object: T) => boolean;
-  /** The object as an agent should have it, undefined when it should not. Asked again only when something changed. */
+  /** The object as an agent should have it; undefined when it should not have it. Called again only after a change. */
   readonly forAgent: (object: T, agent: string) => T | undefined;
-  /** What the receiver makes of what it is sent, where that is known; it says its checksums of that. */
+  /** What is sent of an object that an agent should have. Default: {@link forTransfer}. */
+  readonly asSent?: (object: T) => T;
+  /**
+   * Whether states are always sent as `spec-update`, which creates what the peer lacks. For peers that refuse `create` of
+   * what they have. Default: no.
+   */
+  readonly onlyUpdates?: boolean;
+  /** What the receiver stores of an object that it is sent; its checksums are of that. Default: the object as sent. */
   readonly asHeld?: (sent: T, agent: string) => T;
-  /** This side's name of what a peer speaks of. */
+  /** This side's name of an object that a peer reports. Default: the same name. */
   readonly ownName?: (sourceName: string, agent: string) => string;
   readonly runtime: Runtime;
   readonly tuning?: Tuning | undefined;
@@ -43,30 +50,30 @@ export interface PublisherOptions<T extends ReplicaObject> {
 interface Peer<T> {
   readonly outbox: Outbox<T>;
   readonly sync: SourceSync;
-  /** What was found out about an object; null: the peer should not have it. */
+  /** What the peer should have of each object; null: nothing. */
   snapshots: WeakMap<object, Snapshot<T> | null>;
   /**
-   * How often an object that is still there was taken from the peer, by UID. It may come back without having changed, and
-   * must not pass for a copy of the message by which it came before.
+   * How often an object that still exists was withdrawn from the peer, by UID. When it is sent again without a change,
+   * its message needs a new event id: the peer would take the former one for a repetition.
    */
   readonly withdrawals: Map<string, number>;
 }
 
-/** Unknown copies of one peer that are being taken away at once. A peer that claims more is not heard. */
-const mostStrays = 10_000;
-
-/** Sends every peer the objects that it should have, as they are now. */
+/** Keeps every peer's copies equal to the objects that it should have. */
 export class Publisher<T extends ReplicaObject> implements HubKind<SourceSync> {
   readonly #options: PublisherOptions<T>;
   readonly #view: View<T>;
   readonly #peers = new Map<string, Peer<T>>();
+  /** Differs between processes. A peer remembers event ids of the former process, whose counts began at the same number. */
+  readonly #mark: string;
 
   constructor(options: PublisherOptions<T>) {
     this.#options = options;
+    this.#mark = Math.floor(options.runtime.random() * 2 ** 40).toString(36);
     this.#view = new View({
       clock: options.runtime.clock,
       changed: (ref, change) => this.#changed(ref, change),
-      // Nothing is created here, so what is known was in the cache.
+      // This side creates none of them, so every known object has been in the cache.
       doubted: (ref) => options.runtime.log.debug({ [options.kind.field]: ref.name }, 'not in the cache'),
     });
   }
@@ -90,11 +97,18 @@ export class Publisher<T extends ReplicaObject> implements HubKind<SourceSync> {
     this.#peers.delete(agent);
   }
 
-  /** Something else than the objects changed that says who gets these: they are looked at again. */
-  reconsider(concerns: (object: T) => boolean): void {
+  /**
+   * Evaluates objects again after a change of something else that decides who gets them, and how.
+   * @param agent the only agent for which they are evaluated; undefined: all
+   */
+  reconsider(concerns: (object: T) => boolean, agent?: string): void {
+    const peers = [...this.#peers].flatMap(([name, peer]) => (agent === undefined || name === agent ? [peer] : []));
+    if (peers.length === 0) {
+      return;
+    }
     for (const object of this.#view.values()) {
       if (concerns(object)) {
-        for (const { outbox, snapshots } of this.#peers.values()) {
+        for (const { outbox, snapshots } of peers) {
           snapshots.delete(object);
           outbox.changed(this.#keyOf(object.metadata.name));
         }
@@ -103,8 +117,8 @@ export class Publisher<T extends ReplicaObject> implements HubKind<SourceSync> {
   }
 
   /**
-   * The store without what never had to do with anybody. Each agent goes through what is known when it connects, and a
-   * hub has a Secret for each agent, none of which goes anywhere.
+   * The store without objects that are meant for no agent. Every agent goes through all known objects when it connects,
+   * and a hub has a cluster Secret per agent, which is sent to nobody.
    */
   #concerning(store: Store<T>): Pick<Store<T>, 'subscribe'> {
     const { concerns } = this.#options;
@@ -156,67 +170,36 @@ export class Publisher<T extends ReplicaObject> implements HubKind<SourceSync> {
       tuning: this.#options.tuning,
       source: { read },
     });
-    const link = new SourceLink([outbox], (connection) =>
-      outbox.connected({
-        send: (delivery) => {
-          if (delivery.type === 'delete') {
-            this.#withdrawn(delivery.key, delivery.uid, peer);
-          }
-          return connection.send(this.#messageFor(delivery));
-        },
-      }),
-    );
-    const sync: SourceSync = {
+    const sync = new SourcePeer<T>({
       kind: kind.kind,
-      connected: (to: PeerConnection, info: ConnectedPrincipal) => {
+      states: outbox,
+      read,
+      keys: () => Array.from(this.#view.values(), ({ metadata }) => this.#keyOf(metadata.name)),
+      count: () => this.#view.size,
+      keyOf: (reported) => this.#keyOf(ownName?.(reported.name, agent) ?? reported.name),
+      hasChecksum: ({ object }, checksum) => this.#isChecksumOf(checksum, object, agent),
+      // argocd-agent assumes the same of objects whose checksum is equal.
+      assumed: ({ digest }) => digest,
+      connected: (info) => {
         if (info.agent !== '' && info.agent !== agent) {
           agent = info.agent;
           peer.snapshots = new WeakMap();
         }
-        link.connected(to);
       },
-      disconnected: () => link.disconnected(),
-      open: () => link.open(),
-      writable: () => outbox.writable(),
-      acknowledged: ({ resourceId, eventId }) => outbox.acknowledged(resourceId, eventId),
-      receive: () => false,
-      peerReported: (update) =>
-        this.#holds(update, this.#keyOf(ownName?.(update.name, agent) ?? update.name), outbox, read, agent),
-      peerLacks: (id) => outbox.peerHolds(this.#keyOf(id), undefined),
-      list: () => this.#list(read),
-      stats: () => ({ pending: outbox.pending, inFlight: outbox.inFlight, queued: 0, retrying: 0 }),
-      close: () => outbox.close(),
-    };
+      start: (connection) =>
+        outbox.connected({
+          send: (delivery) => {
+            if (delivery.type === 'delete') {
+              this.#withdrawn(delivery.key, delivery.uid, peer);
+            }
+            return delivery.type === 'intent' || connection.send(this.#messageFor(delivery));
+          },
+        }),
+      peer: { agent: name },
+      runtime: this.#options.runtime,
+    });
     const peer: Peer<T> = { outbox, sync, snapshots: new WeakMap(), withdrawals: new Map() };
     return peer;
-  }
-
-  #holds(
-    { name, uid, digest, checksum }: RequestUpdate,
-    key: ResourceKey,
-    outbox: Outbox<T>,
-    read: (key: ResourceKey) => Snapshot<T> | undefined,
-    agent: string,
-  ): string | undefined {
-    const now = read(key);
-    if (now === undefined && outbox.pending >= mostStrays) {
-      this.#options.runtime.log.debug({ agent, [this.#options.kind.field]: name }, 'too many strange copies at once');
-      return undefined;
-    }
-    if (uid === '') {
-      outbox.peerHolds(key, undefined);
-    } else if (digest !== undefined) {
-      outbox.peerHolds(key, { uid, digest });
-    } else if (now?.uid === uid && this.#isChecksumOf(checksum, now.object, agent)) {
-      const held = outbox.held(key);
-      if (held?.uid !== uid || held.digest !== now.digest) {
-        outbox.peerHolds(key, { uid, digest: now.digest });
-      }
-    } else {
-      outbox.peerHolds(key, { uid });
-    }
-    // What it should not have now it may be meant to have by the time it has told everything.
-    return now === undefined && !outbox.knows(key) ? undefined : key.name;
   }
 
   #isChecksumOf(checksum: string | null, sent: T, agent: string): boolean {
@@ -224,18 +207,6 @@ export class Publisher<T extends ReplicaObject> implements HubKind<SourceSync> {
     return (
       checksum === kind.checksum(sent) || (asHeld !== undefined && checksum === kind.checksum(asHeld(sent, agent)))
     );
-  }
-
-  #list(read: (key: ResourceKey) => Snapshot<T> | undefined): Listed[] {
-    const { namespace } = this.#options;
-    const listed = [];
-    for (const { metadata } of this.#view.values()) {
-      const uid = read(this.#keyOf(metadata.name))?.uid;
-      if (uid !== undefined) {
-        listed.push({ id: metadata.name, name: metadata.name, namespace, uid });
-      }
-    }
-    return listed;
   }
 
   #withdrawn(key: ResourceKey, uid: string, { snapshots, withdrawals }: Peer<T>): void {
@@ -260,41 +231,27 @@ export class Publisher<T extends ReplicaObject> implements HubKind<SourceSync> {
   }
 
   #snapshot(object: T, agent: string, withdrawals: number | undefined): Snapshot<T> | undefined {
-    const { forAgent, asHeld, kind, selects = () => true } = this.#options;
+    const { forAgent, asSent = forTransfer, asHeld, kind, selects = () => true } = this.#options;
     const { uid = '', resourceVersion: version = '' } = object.metadata;
-    // One that is being deleted is there until its finalizers are answered, and so are its copies.
+    // An object that is being deleted exists until its finalizers are gone, and so do its copies.
     const sent = selects(object.metadata.labels ?? {}) ? forAgent(object, agent) : undefined;
     if (sent === undefined) {
       return undefined;
     }
     return {
       uid,
-      version: withdrawals === undefined ? version : `${version}-${withdrawals}`,
+      version: withdrawals === undefined ? version : `${version}-${this.#mark}${withdrawals}`,
       digest: replicaDigest(kind, asHeld?.(sent, agent) ?? sent),
-      object: forTransfer(sent),
+      object: asSent(sent),
     };
   }
 
-  #messageFor(delivery: OutboundEvent<T>): Message {
-    const { key, resourceId, eventId } = delivery;
-    const { kind, principalUid } = this.#options;
-    const common = {
-      target: kind.target,
-      resourceId,
-      eventId,
-      ...(principalUid === undefined ? {} : { principalUid }),
-    };
-    if (delivery.type === 'delete') {
-      const { uid, version: resourceVersion } = delivery;
-      const metadata = { name: key.name, namespace: key.namespace, uid, resourceVersion };
-      return {
-        ...common,
-        type: 'delete',
-        object: { metadata, ...kind.content({ metadata, spec: {} } as unknown as T) },
-      } as unknown as Message;
-    }
-    const type = delivery.type === 'create' ? 'create' : 'spec-update';
-    return { ...common, type, object: delivery.snapshot.object } as unknown as Message;
+  #messageFor(event: StateEvent<T>): Message {
+    const { kind, principalUid, onlyUpdates } = this.#options;
+    const common = { target: kind.target, ...(principalUid === undefined ? {} : { principalUid }) };
+    const metadata = { name: event.key.name };
+    const state = onlyUpdates && event.type === 'create' ? { ...event, type: 'update' as const } : event;
+    return stateMessage(state, common, kind.content({ metadata, spec: {} } as unknown as T));
   }
 
   #keyOf(name: string): ResourceKey {

@@ -1,5 +1,6 @@
 import {
   Inbox,
+  type InboxOutcome,
   type ObjectRef,
   type Runtime,
   type Store,
@@ -10,9 +11,13 @@ import {
 import type { Copy, CopySync, ObjectMessage } from '../peer/kind-sync.ts';
 import type { PeerConnection, RequestUpdate } from '../peer/messages.ts';
 import type { SyncStats } from '../peer/stats.ts';
-import { CopyKeeper } from './copy-keeper.ts';
+import { Warnings } from '../peer/warnings.ts';
+import { CopyKeeper } from '../writing/copy-keeper.ts';
+import { PlanWriter } from '../writing/plan-writer.ts';
+import { replicaDigest } from './copy.ts';
 import type { ReplicaKind, ReplicaObject } from './kinds.ts';
-import type { ReplicaRules } from './replica-rules.ts';
+import { type DesiredReplica, ReplicaPlanner } from './replica-plan.ts';
+import { type ReplicaRules, Unacceptable } from './replica-rules.ts';
 
 /** A message about an object of a {@link ReplicaKind}. */
 export type ReplicaMessage = Exclude<ObjectMessage, { readonly target: 'application' }>;
@@ -22,15 +27,21 @@ export interface ReplicaOptions<T extends ReplicaObject> {
   readonly kind: ReplicaKind<T>;
   readonly rules: ReplicaRules<T>;
   readonly store: Store<T>;
-  /** What is here, followed by the owner, which passes changes on to {@link Replica.localChange}. */
+  /** The objects on this side. Its owner follows it and passes changes to {@link Replica.localChange}. */
   readonly view: View<T>;
   readonly namespace: string;
-  /** Stands in every log line. */
+  /** Fields of every log line: the source. */
   readonly peer: object;
   readonly runtime: Runtime;
   readonly tuning?: Tuning | undefined;
-  /** Hears what cannot be had here and why, once per reason. */
+  /** Whether the source is trusted not to invent objects to fill this process's memory. Default: it is not. */
+  readonly isTrusted?: boolean;
+  /** Receives an object that cannot have a copy here, once per reason. */
   readonly onFailure?: (name: string, message: string) => void;
+  /** Receives the name of a copy that the source has withdrawn. */
+  readonly onWithdrawn?: (name: string) => void;
+  /** Waits until the source may write again; called before each of its messages is processed. Default: no wait. */
+  readonly pace?: ((signal: AbortSignal) => Promise<void>) | undefined;
 }
 
 type Work =
@@ -38,26 +49,47 @@ type Work =
   | { readonly is: 'reconcile'; readonly name: string; readonly id: string; readonly doubtful: boolean };
 
 /**
- * Copies of one source's objects: made what the source says, put back when others change them, taken away when the source
- * takes away its own. Level-triggered: every message, local change and retry leads to one look at what is wanted and what
- * is there, in the object's own lane.
+ * Copies of one source's objects. A copy is made equal to its source, restored when others change it, and deleted when
+ * the source withdraws it. Level-triggered: every message, local change and retry compares the desired with the observed
+ * state, one comparison at a time per object.
  */
 export class Replica<T extends ReplicaObject> implements CopySync {
   readonly kind;
   readonly #options: ReplicaOptions<T>;
-  readonly #keeper: CopyKeeper<T>;
+  readonly #planner: ReplicaPlanner<T>;
+  readonly #writer: PlanWriter<T>;
+  readonly #keeper: CopyKeeper<T, DesiredReplica<T>>;
   readonly #inbox: Inbox<Work>;
   #connection: PeerConnection | undefined;
   #connections = 0;
   #requestUpdate: (ref: ObjectRef) => void = () => undefined;
 
-  /** @param signal ends all work */
+  /** @param signal ends all work when it is aborted */
   constructor(options: ReplicaOptions<T>, signal: AbortSignal) {
     this.kind = options.kind.kind;
     this.#options = options;
-    const { kind, peer } = options;
-    const { log } = options.runtime;
-    this.#keeper = new CopyKeeper({ ...options, reconcile: (name) => this.reconcile(name) });
+    const { kind, rules, view, store, peer, runtime, isTrusted = false } = options;
+    const { log, clock } = runtime;
+    const names = { noun: kind.noun, logFields: ({ name }: ObjectRef) => ({ ...peer, [kind.field]: name }) };
+    const warnings = new Warnings(log, clock);
+    const planner = new ReplicaPlanner(kind, rules);
+    this.#planner = planner;
+    this.#writer = new PlanWriter({ names, store, view, runtime });
+    this.#keeper = new CopyKeeper<T, DesiredReplica<T>>({
+      names,
+      view,
+      writer: this.#writer,
+      isTrusted,
+      found: (local) => planner.desiredAsFound(local),
+      settled: (desired, copy) => planner.settled(desired, copy),
+      hasDrifted: (copy, desired) => planner.hasDrifted(copy, desired),
+      reconcile: ({ name }) => this.reconcile(name),
+      failed: (ref, message) => {
+        warnings.warn(names.logFields(ref), `${kind.noun} cannot be had here: ${message}`);
+        options.onFailure?.(ref.name, message);
+      },
+      runtime,
+    });
     this.#inbox = new Inbox<Work>(
       {
         apply: (work, aborted) => this.#apply(work, aborted),
@@ -71,7 +103,7 @@ export class Replica<T extends ReplicaObject> implements CopySync {
           work.is === 'reconcile' ? work.id : `${work.message.type}/${work.message.resourceId}/${work.message.eventId}`,
         supersedes,
         onError: (error, { name }, attempt) =>
-          log.warn({ ...peer, [kind.field]: name, attempt, err: error }, `${kind.noun} not written, will retry`),
+          log.warn({ ...peer, [kind.field]: name, attempt, error }, `${kind.noun} not written, will retry`),
         runtime: options.runtime,
         tuning: options.tuning,
       },
@@ -80,9 +112,25 @@ export class Replica<T extends ReplicaObject> implements CopySync {
     signal.addEventListener('abort', () => this.close());
   }
 
-  /** Takes what is there for what is wanted, until the source says something else: it is protected meanwhile. */
+  /** Takes the copies that exist for the desired state until the source reports; until then changes to them are undone. */
   adoptFound(): void {
-    this.#keeper.adoptFound();
+    for (const local of this.#options.view.values()) {
+      const ref = this.#refOf(local.metadata.name);
+      this.#keeper.adopt(local, ref);
+      this.#renew(ref);
+    }
+  }
+
+  /** Computes all copies again after a change of something other than the source that they depend on. */
+  renew(): void {
+    for (const ref of this.#keeper.refs()) {
+      this.#renew(ref);
+    }
+  }
+
+  /** Whether the source wants a copy of this name, by its last report. */
+  wants(name: string): boolean {
+    return this.#keeper.desired(this.#refOf(name)) !== undefined;
   }
 
   connected(connection: PeerConnection): void {
@@ -96,7 +144,7 @@ export class Replica<T extends ReplicaObject> implements CopySync {
   }
 
   writable(): void {
-    // Nothing is sent but acknowledgements.
+    // This side sends only acknowledgements.
   }
 
   acknowledged(): boolean {
@@ -112,22 +160,54 @@ export class Replica<T extends ReplicaObject> implements CopySync {
     return true;
   }
 
-  /** The owner's view changed. */
-  localChange({ name }: ObjectRef, { now }: StoreChange<T>): void {
-    this.#keeper.localChange(name, now);
+  /** Takes a change of the owner's view. */
+  localChange(ref: ObjectRef, change: StoreChange<T>): void {
+    this.#keeper.localChange(ref, change);
   }
 
-  /** Something may be out of step. `doubtful`: the cache may be wrong about it. */
+  /** Compares a copy with its desired state. `doubtful`: the cache may be wrong, so the API server is asked. */
   reconcile(name: string, doubtful = false): void {
     this.#inbox.receive({ is: 'reconcile', name, id: this.#options.runtime.newId(), doubtful });
   }
 
-  copies(): Iterable<Copy> {
-    return this.#keeper.copies();
+  /** Includes desired objects without a copy yet: the source may have lost them, and then only this list withdraws them. */
+  *copies(): Generator<Copy> {
+    const { view, rules } = this.#options;
+    const copy = (ref: ObjectRef, uid: string) => ({ ref, name: rules.sourceName(ref.name), uid });
+    for (const ref of this.#keeper.refs()) {
+      yield copy(ref, this.#keeper.desired(ref)?.sourceUid ?? '');
+    }
+    for (const local of view.values()) {
+      const ref = this.#refOf(local.metadata.name);
+      const uid = this.#planner.copiedUid(local);
+      if (uid !== undefined && this.#keeper.desired(ref) === undefined) {
+        yield copy(ref, uid);
+      }
+    }
   }
 
-  holding(ref: ObjectRef): RequestUpdate {
-    return this.#keeper.holding(ref, this.#inbox.isBusy(ref.name));
+  reportOf(ref: ObjectRef): RequestUpdate {
+    const { kind, view, rules } = this.#options;
+    const { name, namespace } = ref;
+    const reported = { kind: kind.kind, name, namespace };
+    const desired = this.#keeper.desired(ref);
+    const local = view.get(ref);
+    const localUid = local && this.#planner.copiedUid(local);
+    if (local === undefined || localUid === undefined) {
+      return { ...reported, uid: desired?.sourceUid ?? '', checksum: null, digest: '' };
+    }
+    const isUnderWay = this.#inbox.isBusy(name) || this.#keeper.hasFailed(ref);
+    const isSettled = local.metadata.deletionTimestamp === undefined && !isUnderWay;
+    const isAsSent = desired !== undefined && !this.#planner.hasDrifted(local, desired);
+    return {
+      ...reported,
+      uid: desired?.sourceUid ?? localUid,
+      checksum: rules.checksum?.(local) ?? kind.checksum(local),
+      // No object has the empty digest, so the source sends its object again.
+      digest: isSettled
+        ? (rules.digest?.(local, isAsSent) ?? replicaDigest(kind, isAsSent ? desired.object : local))
+        : '',
+    };
   }
 
   onDoubt(requestUpdate: (ref: ObjectRef) => void): void {
@@ -135,11 +215,11 @@ export class Replica<T extends ReplicaObject> implements CopySync {
   }
 
   localRef({ name }: { readonly name: string }): ObjectRef {
-    return this.#keeper.refOf(this.#options.rules.localName(name));
+    return this.#refOf(this.#options.rules.localName(name));
   }
 
   sourceRestarted(): void {
-    // It is told of all copies, and there is nothing else to tell.
+    // A resync reports all copies; this side has no states of its own to send.
   }
 
   stats(): SyncStats {
@@ -147,7 +227,7 @@ export class Replica<T extends ReplicaObject> implements CopySync {
       pending: 0,
       inFlight: 0,
       queued: this.#inbox.queued,
-      retrying: this.#inbox.retrying + this.#keeper.troubles,
+      retrying: this.#inbox.retrying + this.#keeper.retrying,
     };
   }
 
@@ -156,28 +236,72 @@ export class Replica<T extends ReplicaObject> implements CopySync {
     this.#keeper.close();
   }
 
-  async #apply(work: Work, signal: AbortSignal): Promise<'done' | 'retry'> {
+  async #apply(work: Work, signal: AbortSignal): Promise<InboxOutcome> {
+    await this.#options.pace?.(signal);
+    const ref = this.#refOf(work.name);
     if (work.is === 'reconcile') {
       if (work.doubtful) {
-        await this.#keeper.read(work.name, signal);
+        await this.#writer.read(ref, signal);
       }
-      return this.#keeper.bringInStep(work.name, true, signal);
+      return this.#reconcile(ref, true, signal);
     }
-    const { name, message, connection } = work;
+    const { message, connection } = work;
     if (connection !== this.#connections) {
-      // The source may have lost its memory since it said this, and then it cannot know that it did.
-      this.#requestUpdate(this.#keeper.refOf(name));
+      // The source may have restarted since it sent this, and then does not know that it did.
+      this.#requestUpdate(ref);
     }
+    const desired = this.#keeper.desired(ref);
     if (message.type === 'delete') {
-      return this.#keeper.remove(name, message.object.metadata.uid ?? '', signal);
+      const { uid = '' } = message.object.metadata;
+      const isDesired = desired === undefined || desired.sourceUid === uid;
+      const meant = isDesired ? desired : undefined;
+      const plan = (local: T | undefined) => this.#planner.planDeletion(uid, local, meant);
+      const outcome = await this.#keeper.remove(ref, plan, isDesired, signal);
+      if (isDesired && outcome === 'done') {
+        this.#options.onWithdrawn?.(ref.name);
+      }
+      return outcome;
     }
-    return this.#keeper.want(name, message.object as unknown as T)
-      ? this.#keeper.bringInStep(name, false, signal)
-      : 'done';
+    try {
+      this.#keeper.desire(ref, this.#planner.desiredAfter(message.object as unknown as T, desired));
+    } catch (error) {
+      if (!(error instanceof Unacceptable)) {
+        throw error;
+      }
+      this.#keeper.refuse(ref, error.message);
+      return 'done';
+    }
+    return this.#reconcile(ref, false, signal);
+  }
+
+  #renew(ref: ObjectRef): void {
+    const desired = this.#keeper.desired(ref);
+    try {
+      const renewed = desired && this.#planner.renewed(ref.name, desired);
+      if (renewed !== undefined) {
+        this.#keeper.desire(ref, renewed);
+        this.reconcile(ref.name);
+      }
+    } catch (error) {
+      if (!(error instanceof Unacceptable)) {
+        throw error;
+      }
+      this.#keeper.refuse(ref, error.message);
+    }
+  }
+
+  #reconcile(ref: ObjectRef, reverts: boolean, signal: AbortSignal): Promise<InboxOutcome> {
+    const stamp = this.#options.rules.stamp?.();
+    const plan = (local: T | undefined) => this.#planner.plan(ref, this.#keeper.desired(ref), local, stamp);
+    return this.#keeper.reconcile(ref, plan, reverts, signal);
+  }
+
+  #refOf(name: string): ObjectRef {
+    return { namespace: this.#options.namespace, name };
   }
 }
 
-/** Whether the older work need not be done when the newer one is. */
+/** Whether the newer work makes the older one unnecessary. */
 function supersedes(newer: Work, older: Work): boolean {
   if (older.is === 'reconcile') {
     return newer.is === 'reconcile'

@@ -3,6 +3,7 @@ import { type Clock, type RetryDelays, retryDelay } from '../../sync/index.ts';
 interface Entry {
   readonly message: string;
   readonly attempt: number;
+  readonly bytes: number;
   readonly cancelRetry: () => void;
 }
 
@@ -13,6 +14,7 @@ export class Failures {
   readonly #clock: Clock;
   readonly #random: () => number;
   readonly #entries = new Map<string, Entry>();
+  #bytes = 0;
 
   constructor(options: { clock: Clock; random: () => number }) {
     this.#clock = options.clock;
@@ -21,6 +23,11 @@ export class Failures {
 
   get size(): number {
     return this.#entries.size;
+  }
+
+  /** What is remembered for the sake of another attempt, in all. */
+  get bytes(): number {
+    return this.#bytes;
   }
 
   has(name: string): boolean {
@@ -39,20 +46,24 @@ export class Failures {
   /**
    * Something stands in the way; true when it is not what did before.
    * @param again tries again; left out when trying again by itself would not help
+   * @param bytes how much is remembered of the object for the sake of another attempt
    */
-  met(name: string, message: string, again?: () => void): boolean {
+  met(name: string, message: string, again?: () => void, bytes = 0): boolean {
     const before = this.#entries.get(name);
     before?.cancelRetry();
     const attempt = (before?.attempt ?? 0) + 1;
     const cancelRetry =
       again === undefined ? () => undefined : this.#clock.after(retryDelay(retry, attempt, this.#random()), again);
-    this.#entries.set(name, { message, attempt, cancelRetry });
+    this.#bytes += bytes - (before?.bytes ?? 0);
+    this.#entries.set(name, { message, attempt, bytes, cancelRetry });
     return before?.message !== message;
   }
 
   /** True when there was one. */
   solved(name: string): boolean {
-    this.#entries.get(name)?.cancelRetry();
+    const entry = this.#entries.get(name);
+    entry?.cancelRetry();
+    this.#bytes -= entry?.bytes ?? 0;
     return this.#entries.delete(name);
   }
 

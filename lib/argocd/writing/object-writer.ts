@@ -30,7 +30,7 @@ export interface ObjectWriterOptions<T extends StoredObject> {
   /** What is known of the objects; it learns of every write. */
   readonly view: View<T>;
   /** Whether an object that the API server has must not come into the view. Default: none. */
-  readonly isHidden?: (object: T) => boolean;
+  readonly isHidden?: ((object: T) => boolean) | undefined;
   /** Makes a namespace that is missing for a creation; without it that is a rejection. */
   readonly ensureNamespace?: ((namespace: string, signal: AbortSignal) => Promise<void>) | undefined;
 }
@@ -38,7 +38,7 @@ export interface ObjectWriterOptions<T extends StoredObject> {
 /** Writes of one run. An object that somebody changes in between each of them is left for a later run. */
 const maxSteps = 6;
 
-/** Brings objects to where a plan wants them: plan, write, and on a conflict look at the object and plan again. */
+/** Makes objects what a plan decides: plan, write, and on a conflict read the object and plan again. */
 export class ObjectWriter<T extends StoredObject> {
   readonly #options: ObjectWriterOptions<T>;
 
@@ -47,7 +47,7 @@ export class ObjectWriter<T extends StoredObject> {
   }
 
   /**
-   * Plans and writes until there is a result. Throws when the API server cannot be asked now.
+   * Plans and writes until there is a result, or the signal ends it. Throws when the API server cannot be asked now.
    * @param conflicted called with what the API server has after a write met something else; a result ends the run
    */
   async run<R>(
@@ -56,7 +56,7 @@ export class ObjectWriter<T extends StoredObject> {
     signal: AbortSignal,
     conflicted: (found: T | undefined) => R | undefined = () => undefined,
   ): Promise<R | Unfinished> {
-    for (let step = 0; step < maxSteps; step++) {
+    for (let step = 0; step < maxSteps && !signal.aborted; step++) {
       const next = plan(this.#options.view.get(ref));
       if ('result' in next) {
         return next.result;
@@ -83,7 +83,7 @@ export class ObjectWriter<T extends StoredObject> {
     return { is: 'unsettled' };
   }
 
-  /** Looks at what the API server has, past the cache. */
+  /** Reads what the API server has, past the cache. */
   async read(ref: ObjectRef, signal: AbortSignal): Promise<T | undefined> {
     const { store, view, isHidden } = this.#options;
     const before = view.get(ref);

@@ -1,24 +1,26 @@
 import type { MergePatch } from '../../base/index.ts';
 import type { Application } from '../application.ts';
 
-/** Why an existing copy is written to. */
+/** Why an existing object is written to. */
 export type UpdateReason = 'changed' | 'adopted' | 'principal-changed' | 'source-replaced';
 
-/** What brings the managed cluster nearer to what the hub wants. */
-export type Plan =
+/** What brings an object nearer to what is desired. */
+export type Plan<T = Application> =
   | { readonly action: 'none' }
-  | { readonly action: 'create'; readonly object: Application }
-  /** `refreshes`: the patch asks Argo CD to look, which the hub's user did not ask for. */
+  /** `verifies`: the plan is asked again afterwards, because the API server may make something else of the object. */
+  | { readonly action: 'create'; readonly object: T; readonly verifies?: boolean }
+  /** `refreshes`: the patch makes Argo CD refresh the Application, which no user requested. */
   | {
       readonly action: 'update';
       readonly patch: MergePatch;
       readonly reason: UpdateReason;
       readonly refreshes?: boolean;
     }
-  /** `Foreground`: the hub's object is being deleted and waits for this; `Background`: a new copy takes its place. */
+  /** `Foreground`: the source's object is being deleted and waits for this; `Background`: nobody waits for the end. */
   | { readonly action: 'delete'; readonly uid: string; readonly propagation: 'Foreground' | 'Background' }
-  /** The object is going away; plan again when it is gone. */
+  /** The object is being deleted; plan again when it is gone. */
   | { readonly action: 'wait' }
-  /** The hub's object is being deleted and there is no copy any more: the hub is waiting to hear that. */
+  /** The source's object is being deleted and there is no copy any more: the source waits for the report of that. */
   | { readonly action: 'gone'; readonly sourceUid: string }
-  | { readonly action: 'refuse'; readonly message: string };
+  /** `mayPass`: it may be possible later, with nothing else changed. */
+  | { readonly action: 'refuse'; readonly message: string; readonly mayPass?: boolean };

@@ -1,4 +1,4 @@
-import type { InformerHandler } from '../informer.ts';
+import type { InformerHandler } from '../cache/informer.ts';
 import { type KubeObject, keyOf } from '../types.ts';
 
 /**

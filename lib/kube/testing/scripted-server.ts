@@ -4,6 +4,7 @@ import { createServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { bracketed } from '../../base/index.ts';
 import { createAuthority, issueCertificate } from '../../pki/index.ts';
 
 /** One request that the server got. */
@@ -34,10 +35,15 @@ export interface ScriptedServer {
   close(): Promise<void>;
 }
 
-/** Starts a server on a free port. */
-export async function startScriptedServer(speaksHttp2 = true): Promise<ScriptedServer> {
+/** Starts a server on a free port of an address. */
+export async function startScriptedServer(speaksHttp2 = true, host = '127.0.0.1'): Promise<ScriptedServer> {
   const authority = await createAuthority({ commonName: 'test' });
-  const leaf = await issueCertificate({ authority, commonName: 'api', hosts: ['127.0.0.1'], usages: ['server'] });
+  const leaf = await issueCertificate({
+    authority,
+    commonName: 'api',
+    hosts: ['127.0.0.1', '::1'],
+    usages: ['server'],
+  });
   const folder = await mkdtemp(path.join(tmpdir(), 'scripted-'));
   const requests: Seen[] = [];
   const sockets = new Set<Socket>();
@@ -60,7 +66,7 @@ export async function startScriptedServer(speaksHttp2 = true): Promise<ScriptedS
     sockets.add(socket);
     socket.on('close', () => sockets.delete(socket));
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  await new Promise<void>((resolve) => server.listen(0, host, resolve));
   const { port } = server.address() as AddressInfo;
   const tokenFile = path.join(folder, 'token');
   await writeFile(tokenFile, 'first-token\n');
@@ -71,7 +77,9 @@ export async function startScriptedServer(speaksHttp2 = true): Promise<ScriptedS
       apiVersion: 'v1',
       kind: 'Config',
       'current-context': 'c',
-      clusters: [{ name: 'c', cluster: { server: `https://127.0.0.1:${at}`, 'certificate-authority-data': ca } }],
+      clusters: [
+        { name: 'c', cluster: { server: `https://${bracketed(host)}:${at}`, 'certificate-authority-data': ca } },
+      ],
       users: [{ name: 'u', user: { tokenFile: 'token' } }],
       contexts: [{ name: 'c', context: { cluster: 'c', user: 'u', namespace: 'mine' } }],
     };

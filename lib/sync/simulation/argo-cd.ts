@@ -37,7 +37,7 @@ export class ArgoCD {
       const { [annotations.sourceUid]: source, [annotations.principalUid]: principal } = app.metadata.annotations ?? {};
       const isCopy = source !== undefined && principal !== undefined;
       if (isCopy && (this.#cluster.cluster.down || this.#dice.chance(0.1))) {
-        // It could not be asked, or not be told: Argo CD looks again when the object changes, or much later.
+        // The API server could not be read or written: Argo CD continues when the object changes, or much later.
         return;
       }
       const finalizers = app.metadata.finalizers?.filter((one) => one !== resourcesFinalizer) ?? [];
@@ -97,7 +97,7 @@ export class ArgoCD {
   }
 }
 
-/** What an Application of Applications deploys; those whose path does not say so deploy nothing that matters here. */
+/** What an Application of Applications deploys, by its path; others deploy nothing that matters here. */
 function childrenOf({ metadata, spec }: Application): object[] | undefined {
   const { path } = (spec.source ?? {}) as { path?: string };
   return path === 'apps'

@@ -84,7 +84,7 @@ export class AutonomousProjects implements Topic {
     }
   }
 
-  troubled(site: Site): number {
+  failing(site: Site): number {
     return names.filter((name) => {
       const mirror = this.#scene.hub.of('AppProject').get({
         namespace: principalNamespace,
@@ -102,7 +102,8 @@ export class AutonomousProjects implements Topic {
       const source = site.cluster.of('AppProject').get({ namespace: agentNamespace, name });
       const mirror = hub.get({ namespace: principalNamespace, name: projectMirrorName(site.name, name) });
       const isOwn = mirror !== undefined && this.#own.has(mirror.metadata.uid ?? '');
-      const should = source && shown(projectForHub(source, site.name), source.metadata.uid);
+      const place = { agent: site.name, cluster: { name: site.name, server: '' }, keepsGroups: false };
+      const should = source && shown(projectForHub(source, place), source.metadata.uid);
       const is = mirror && shown(mirror, undefined);
       if (isOwn ? mirror.metadata.annotations?.[annotations.sourceUid] !== undefined : !isEqual(should, is)) {
         problems.push(

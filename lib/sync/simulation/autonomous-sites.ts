@@ -159,7 +159,7 @@ export class AutonomousSites implements Topic {
     return [...mirrorDifferences(this.#hub, site), ...this.#ownProblems(site), ...this.#requestProblems(site)];
   }
 
-  troubled(site: Site): number {
+  failing(site: Site): number {
     return hiddenBy(this.#hub, site).length;
   }
 
@@ -184,6 +184,9 @@ export class AutonomousSites implements Topic {
     const uids = this.#uids(site, mirror);
     if (isShown(uids, mirror)) {
       this.#operations.set(`${site.name}/${ref.name}`, { site, uids, revision });
+    } else {
+      // It took the place of the one before.
+      this.#operations.delete(`${site.name}/${ref.name}`);
     }
   }
 

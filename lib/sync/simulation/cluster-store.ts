@@ -121,18 +121,18 @@ export class ClusterStore<T extends SimulatedObject> implements Store<T> {
     const now = new Map(shown.map((object) => [idOf(object), object]));
     for (const [id, old] of [...this.#cache]) {
       if (now.get(id)?.metadata.uid !== old.metadata.uid) {
-        this.#tell({ old, now: undefined });
+        this.#notify({ old, now: undefined });
       }
     }
     for (const object of now.values()) {
-      this.#tell({ old: undefined, now: object });
+      this.#notify({ old: undefined, now: object });
     }
     const epoch = this.#epoch;
     this.#watching = this.#collection.watch((change) => {
       this.#lastDelivery = Math.max(this.#lastDelivery, this.#time.now() + this.#dice.delay(4));
       this.#time.after(this.#lastDelivery - this.#time.now(), () => {
         if (this.#epoch === epoch && !this.#signal.aborted) {
-          this.#tell(this.#selected(change));
+          this.#notify(this.#selected(change));
         }
       });
     });
@@ -153,7 +153,7 @@ export class ClusterStore<T extends SimulatedObject> implements Store<T> {
     return !this.#hasSelector || !isSkipped(object);
   }
 
-  #tell(change: StoreChange<T>): void {
+  #notify(change: StoreChange<T>): void {
     const object = change.now ?? change.old;
     if (object === undefined) {
       return;

@@ -18,7 +18,7 @@ import { agentNamespace } from './layout.ts';
 import type { AgentProgram } from './network.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
-/** What is to be told of one `resourceid`: one event at a time, the others wait. */
+/** The events of one `resourceid` to send: one at a time, the others wait. */
 interface Line {
   sent: Message | undefined;
   dueAt: number;
@@ -26,11 +26,11 @@ interface Line {
   readonly unsent: Message[];
 }
 
-type Told = Omit<ApplicationMessage, 'resourceId' | 'eventId'> | Omit<ResyncMessage, 'resourceId' | 'eventId'>;
+type Outgoing = Omit<ApplicationMessage, 'resourceId' | 'eventId'> | Omit<ResyncMessage, 'resourceId' | 'eventId'>;
 
 /**
  * An autonomous agent that speaks as argocd-agent's does: every change is an event, ordered per `resourceid` only, resent
- * until it is acknowledged; what it hears is worked off one by one, and acknowledged also when it failed, unless the API
+ * until it is acknowledged; messages are processed one by one, and acknowledged also when they fail, unless the API
  * server did not answer. It knows none of the extensions.
  */
 export class SimulatedGoAgent implements AgentProgram {
@@ -70,7 +70,7 @@ export class SimulatedGoAgent implements AgentProgram {
     }
     if (!this.#hasResynced) {
       this.#hasResynced = true;
-      this.#tell({ target: 'resourceResync', type: 'request-resource-resync', payload: {} });
+      this.#send({ target: 'resourceResync', type: 'request-resource-resync', payload: {} });
     }
     this.#tick();
   }
@@ -145,7 +145,7 @@ export class SimulatedGoAgent implements AgentProgram {
     }
   }
 
-  /** Its own write is not told; what Argo CD makes of it is. */
+  /** Its own write is not sent; what Argo CD makes of it is. */
   async #write(ref: { namespace: string; name: string }, patch: object): Promise<void> {
     const written = await this.#store.patch(ref, patch as Readonly<Record<string, unknown>>);
     this.#selfWritten.add(written.metadata.resourceVersion ?? '');
@@ -157,9 +157,9 @@ export class SimulatedGoAgent implements AgentProgram {
       const local = this.#cache.get(name);
       if (local === undefined) {
         const metadata = { namespace: agentNamespace, name, uid, resourceVersion: '' };
-        this.#tell({ target: 'application', type: 'delete', object: { metadata, spec: {} } });
+        this.#send({ target: 'application', type: 'delete', object: { metadata, spec: {} } });
       } else if (specChecksum(local.spec) !== checksum) {
-        this.#tell({ target: 'application', type: 'spec-update', object: local });
+        this.#send({ target: 'application', type: 'spec-update', object: local });
       }
     } else if (message.type === 'request-synced-resource-list') {
       const all = [...this.#cache.values()].map(({ metadata: { name, uid = '' } }) => ({
@@ -170,7 +170,7 @@ export class SimulatedGoAgent implements AgentProgram {
       if (all.length > 0 && resourceListChecksum(all) !== message.payload.checksum) {
         for (const { name, uid } of all) {
           const payload = { kind: 'Application', name, uid, namespace: agentNamespace } as const;
-          this.#tell({ target: 'resourceResync', type: 'response-synced-resource', payload });
+          this.#send({ target: 'resourceResync', type: 'response-synced-resource', payload });
         }
       }
     }
@@ -186,19 +186,19 @@ export class SimulatedGoAgent implements AgentProgram {
     if (now === undefined) {
       this.#cache.delete(name);
       if (known !== undefined) {
-        this.#tell({ target: 'application', type: 'delete', object });
+        this.#send({ target: 'application', type: 'delete', object });
       }
       return;
     }
     this.#cache.set(name, now);
     if (known?.metadata.uid !== uid) {
-      this.#tell({ target: 'application', type: 'create', object });
+      this.#send({ target: 'application', type: 'create', object });
     } else if (known?.metadata.resourceVersion !== resourceVersion && !this.#selfWritten.has(resourceVersion)) {
-      this.#tell({ target: 'application', type: 'spec-update', object });
+      this.#send({ target: 'application', type: 'spec-update', object });
     }
   }
 
-  #tell(event: Told): void {
+  #send(event: Outgoing): void {
     const metadata = 'object' in event ? event.object.metadata : { name: '', uid: this.#newId(), resourceVersion: '' };
     const resourceId = `${metadata.name}_${metadata.uid}`;
     const message = { ...event, resourceId, eventId: `${resourceId}_${metadata.resourceVersion}` } as Message;

@@ -57,7 +57,7 @@ export const byNamespace: Layout = {
 
 const same = sameNamespaces(principalNamespace, agentNamespace);
 
-/** Destination-based mapping: equal names in several namespaces, one of which has another name here and there. */
+/** Destination-based mapping: equal names in several namespaces, one of which has another name on each side. */
 export const byDestination: Layout = {
   agentOf: applicationRouter({
     namespace: principalNamespace,

@@ -1,27 +1,57 @@
-/**
- * `npm run simulate -- --seeds 200000 [--from 1]` runs many histories, `-- --seed 42` one, telling everything that happens.
- */
 import { parseArgs } from 'node:util';
 import { simulate } from './simulate.ts';
 
-const { values } = parseArgs({
-  options: {
-    seeds: { type: 'string', default: '1000' },
-    from: { type: 'string', default: '1' },
-    seed: { type: 'string' },
-    'stop-at-failure': { type: 'boolean', default: false },
-  },
-});
+const usage = `Usage: npm run simulate -- [options]
 
-if (values.seed !== undefined) {
-  const outcome = await simulate(Number(values.seed), (line) => console.log(line));
-  console.log(outcome);
-  process.exitCode = outcome.problems.length === 0 ? 0 : 1;
-} else {
-  await simulateMany(Number(values.from), Number(values.seeds));
+Runs random histories of a hub and its clusters, with faults, and checks that both sides are equal at the end.
+
+  --seeds N            how many histories (1000)
+  --from N             seed of the first one (1)
+  --seed N             one history, printed line by line
+  --stop-at-failure    stop at the first history that fails
+`;
+
+const options = {
+  seeds: { type: 'string', default: '1000' },
+  from: { type: 'string', default: '1' },
+  seed: { type: 'string' },
+  'stop-at-failure': { type: 'boolean', default: false },
+  help: { type: 'boolean', short: 'h', default: false },
+} as const;
+
+try {
+  const { values } = parseArgs({ options });
+  if (values.help) {
+    process.stdout.write(usage);
+  } else if (values.seed !== undefined) {
+    await simulateOne(wholeNumber('seed', values.seed));
+  } else {
+    const [from, count] = [wholeNumber('from', values.from), wholeNumber('seeds', values.seeds)];
+    await simulateMany(from, count, values['stop-at-failure']);
+  }
+} catch (error) {
+  if (!(error instanceof Error && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS'))) {
+    throw error;
+  }
+  process.stderr.write(`${error.message}\n\n${usage}`);
+  process.exitCode = 1;
 }
 
-async function simulateMany(from: number, count: number): Promise<void> {
+function wholeNumber(name: string, text: string): number {
+  if (!/^\d{1,15}$/.test(text)) {
+    const message = `--${name} must be a whole number, not ${JSON.stringify(text)}`;
+    throw Object.assign(new Error(message), { code: 'ERR_PARSE_ARGS_INVALID_OPTION_VALUE' });
+  }
+  return Number(text);
+}
+
+async function simulateOne(seed: number): Promise<void> {
+  const outcome = await simulate(seed, (line) => console.log(line));
+  console.log(outcome);
+  process.exitCode = outcome.problems.length === 0 ? 0 : 1;
+}
+
+async function simulateMany(from: number, count: number, stopAtFailure: boolean): Promise<void> {
   const startedAt = performance.now();
   const totals = { failed: 0, events: 0, writes: 0, time: 0 };
   for (let seed = from; seed < from + count; seed++) {
@@ -33,7 +63,7 @@ async function simulateMany(from: number, count: number): Promise<void> {
       totals.failed++;
       console.log(`seed ${seed} fails (replay: npm run simulate -- --seed ${seed})\n  ${problems.join('\n  ')}`);
       process.exitCode = 1;
-      if (values['stop-at-failure']) {
+      if (stopAtFailure) {
         return;
       }
     }

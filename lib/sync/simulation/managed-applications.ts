@@ -37,7 +37,7 @@ export class ManagedApplications implements Topic {
     if (dice.chance(0.5)) {
       return `user on hub: ${move()}`;
     }
-    // There and perhaps back while nobody can be told.
+    // Moved, and perhaps moved back, while nobody receives it.
     for (const { stream } of sites) {
       stream?.break();
     }
@@ -171,7 +171,7 @@ export class ManagedApplications implements Topic {
     this.#hub.patch(ref, { metadata: { uid }, operation: { sync: { revision } } });
     this.#operations.set(`${ref.namespace}/${ref.name}`, { uid, revision });
     if (this.#count % 3 === 0) {
-      time.after(100, () => this.#scene.say(`user on hub: ${attempt(() => this.#sync(ref, uid))}`));
+      time.after(100, () => this.#scene.trace(`user on hub: ${attempt(() => this.#sync(ref, uid))}`));
     }
     return `sync ${ref.namespace}/${ref.name} ${revision}`;
   }

@@ -105,8 +105,9 @@ export class ManagedReplicas implements Topic {
 
   #projectFor(project: AppProject, site: Site): AppProject | undefined {
     const mapping = this.#scene.layout.projectMapping;
-    return ownerOfMirror(project) === undefined && isProjectForAgent(project, site.name, mapping)
-      ? projectForAgent(project, site.name, mapping)
+    const target = { agent: site.name, clusters: [] };
+    return ownerOfMirror(project) === undefined && isProjectForAgent(project, target, mapping)
+      ? projectForAgent(project, target, mapping)
       : undefined;
   }
 

@@ -1,5 +1,5 @@
 import { type Application, annotations, skipSyncLabel } from '../../argocd/index.ts';
-import { isEqual } from '../../base/index.ts';
+import { isEqual, wellKnown } from '../../base/index.ts';
 import type { Collection } from './cluster.ts';
 import { clusterOf } from './layout.ts';
 import type { Site } from './world.ts';
@@ -62,6 +62,7 @@ function compare(app: Application, mirror: Application, agent: string): string[]
   const {
     [annotations.sourceUid]: uid,
     [annotations.lastUpdated]: time,
+    [wellKnown.skipReconcileAnnotation]: skipsHub,
     ...others
   } = mirror.metadata.annotations ?? {};
   const { [annotations.sourceUid]: _, ...own } = app.metadata.annotations ?? {};
@@ -76,11 +77,12 @@ function compare(app: Application, mirror: Application, agent: string): string[]
       mirror.spec,
     ),
     ...differ('labels', app.metadata.labels ?? {}, mirror.metadata.labels ?? {}),
-    // What users do to these is put right with the agent's next word; they hold nothing up.
+    // Changes of these are corrected with the agent's next report.
     ...differ('finalizers', [], strangers(mirror.metadata.finalizers, [...(app.metadata.finalizers ?? []), held])),
     ...differ('annotations', own, others),
     ...differ('identity', app.metadata.uid, uid),
     ...differ('time stamp', true, time !== undefined),
+    ...differ('skipped by the hub', 'true', skipsHub),
     ...differ('owners', undefined, mirror.metadata.ownerReferences),
     ...differ('deletion', undefined, mirror.metadata.deletionTimestamp),
     ...differ('status', withChildrenIn(app.status, agent), mirror.status ?? {}),

@@ -13,16 +13,16 @@ export interface Edit {
 
 /** An invariant, broken on purpose. */
 export interface Mutant extends Edit {
-  /** In the words of the list in lib/sync/README.md. */
+  /** As in the list in lib/sync/README.md. */
   readonly invariant: string;
-  /** Takes away a second defence that would repair the damage. */
+  /** Removes a second mechanism that would repair the damage. */
   readonly also?: Edit;
-  /** Where to begin, for what is rare. */
+  /** The first seed, for what is rare. */
   readonly seed?: number;
 }
 
 /**
- * Each invariant, broken on purpose in one place of a copy of the sources. The simulator must notice: else it proves
+ * Each invariant, broken on purpose in one place of a copy of the sources. The simulator must detect it: else it proves
  * nothing. A mutant whose lines are not found any more fails too.
  */
 export function testMutants(mutants: readonly Mutant[]): void {

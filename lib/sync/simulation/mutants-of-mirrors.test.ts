@@ -5,6 +5,7 @@ const keeper = 'argocd/autonomous/hub/mirror-keeper.ts';
 const peer = 'argocd/autonomous/hub/agent-mirrors.ts';
 const requests = 'argocd/autonomous/hub/mirror-requests.ts';
 const agent = 'argocd/autonomous/cluster/cluster-applications.ts';
+const source = 'argocd/peer/source-peer.ts';
 
 // Of autonomous mode.
 const mutants: Mutant[] = [
@@ -52,9 +53,9 @@ const mutants: Mutant[] = [
   },
   {
     invariant: 'a mirror whose namespace is missing is retried',
-    file: keeper,
-    from: "      this.#fail(name, error.message);\n      return 'retry';",
-    to: "      this.#fail(name, error.message);\n      return 'done';",
+    file: 'argocd/writing/plan-writer.ts',
+    from: 'return stopped(error.message, { mayPass: true });',
+    to: 'return stopped(error.message);',
   },
   {
     invariant: 'an operation requested on a mirror is kept until the agent has received it',
@@ -77,7 +78,7 @@ const mutants: Mutant[] = [
     to: '',
     also: {
       file: 'argocd/autonomous/cluster/request-plan.ts',
-      from: '    ...withoutStaleState(local),\n',
+      from: '    ...withoutFormerState(local),\n',
       to: '',
     },
     seed: 3_930,
@@ -85,15 +86,15 @@ const mutants: Mutant[] = [
   {
     invariant: 'an operation that an agent reports is not a request',
     file: keeper,
-    from: 'this.#options.requests.expect(name, mirror, report.source, next.patch);',
+    from: 'requests.expect(name, mirror, report.source, next.patch);',
     to: '',
     seed: 11_795,
   },
   {
     invariant: 'a request that has no effect is answered',
     file: agent,
-    from: '      this.#outbox.repeat(this.#key(ref.name));\n    }\n  }\n',
-    to: '    }\n  }\n',
+    from: '      this.#outbox.repeat(key, { uid: mirroredUid(message.object) });\n',
+    to: '',
     also: {
       file: peer,
       from: "      this.#ask(event.resourceId.slice(0, event.resourceId.lastIndexOf('_')));\n",
@@ -102,15 +103,15 @@ const mutants: Mutant[] = [
   },
   {
     invariant: 'an Application whose mirror differs is sent again',
-    file: agent,
-    from: "digest: digest === '' ? undefined : digest }",
-    to: "digest: digest === '' ? undefined : this.#read(key)?.digest }",
+    file: source,
+    from: 'this.peerHolds(key, { uid, digest: stateOf(digest) });',
+    to: 'this.peerHolds(key, { uid, digest: read(key)?.digest ?? stateOf(digest) });',
   },
   {
     invariant: 'an Application without a mirror is sent again',
-    file: agent,
-    from: 'peerLacks(id: string): void {\n    this.#outbox.peerHolds(this.#key(id), undefined);',
-    to: 'peerLacks(id: string): void {\n    void id;',
+    file: source,
+    from: '    this.#lacks({ kind: this.kind, namespace, name });\n',
+    to: '    void [namespace, name];\n',
     seed: 1_340,
   },
   {

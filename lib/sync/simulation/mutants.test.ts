@@ -2,7 +2,7 @@ import { type Mutant, testMutants } from './mutant-testing.ts';
 
 const strayed = {
   file: 'argocd/managed/hub/hub-applications.ts',
-  from: 'this.#peers.get(agent)?.peerHolds(key, { uid });',
+  from: 'this.#peers.get(agent)?.peerHolds(key, { uid }, marks?.[annotations.principalUid]);',
   to: '',
 };
 const reportAgain = {
@@ -75,9 +75,9 @@ const mutants: Mutant[] = [
   },
   {
     invariant: 'a local change of a copy is reverted',
-    file: 'argocd/managed/cluster/application-copies.ts',
-    from: 'if (desired !== undefined && (now === undefined || hasCopyDrifted(now, desired))) {',
-    to: 'if (desired !== undefined && now === undefined) {',
+    file: 'argocd/writing/copy-keeper.ts',
+    from: '(now === undefined || this.hasFailed(ref) || this.#options.hasDrifted(now, desired))',
+    to: '(now === undefined || this.hasFailed(ref))',
   },
   {
     invariant: 'an operation does not count as done before the agent has received it',
@@ -95,7 +95,7 @@ const mutants: Mutant[] = [
     to: '',
     also: {
       file: 'argocd/managed/cluster/operation-plan.ts',
-      from: '...withoutStaleState(local) }',
+      from: '...withoutFormerState(local) }',
       to: '}',
     },
   },
@@ -115,7 +115,7 @@ const mutants: Mutant[] = [
       from: 'this.#reported.has(across(kind, id))',
       to: "this.#reported.has(id.replace(/.*\\//, ''))",
     },
-    seed: 1_355,
+    seed: 14_551,
   },
   {
     invariant: 'a copy that reappears after its deletion is deleted again',
@@ -131,15 +131,15 @@ const mutants: Mutant[] = [
   },
   {
     invariant: 'an object that is not yet a copy is reported, so that it can be withdrawn',
-    file: 'argocd/replicas/copy-keeper.ts',
-    from: '      yield copy(name, sourceUid);',
-    to: '      void copy(name, sourceUid);',
+    file: 'argocd/replicas/replica.ts',
+    from: "      yield copy(ref, this.#keeper.desired(ref)?.sourceUid ?? '');",
+    to: '      void copy(ref, this.#keeper);',
   },
   {
     invariant: 'a difference that remains after a write is reconciled again',
-    file: 'argocd/replicas/copy-keeper.ts',
-    from: '              previous = state;\n              return undefined;\n',
-    to: '              previous = state;\n',
+    file: 'argocd/writing/plan-writer.ts',
+    from: "              this.#log(ref, { reason: next.reason }, 'written');\n              return undefined;\n",
+    to: "              this.#log(ref, { reason: next.reason }, 'written');\n              return done(object);\n",
     seed: 4_330,
   },
   {
@@ -147,19 +147,19 @@ const mutants: Mutant[] = [
     file: 'argocd/replicas/publisher.ts',
     from: 'withdrawals.set(uid, (withdrawals.get(uid) ?? 0) + 1);',
     to: '',
-    seed: 900,
+    seed: 5_625,
   },
   {
     invariant: 'a repository follows its project',
     file: 'argocd/replicas/hub/repositories.ts',
-    from: 'publisher.reconsider(',
-    to: 'void (',
+    from: 'publisher.reconsider((secret) =>',
+    to: 'void ((secret: RepositorySecret) =>',
   },
   {
     invariant: 'an agent cannot change a project that belongs to the hub',
     file: 'argocd/replicas/hub/project-mirrors.ts',
-    from: '        return owner === undefined\n',
-    to: '        return undefined; return owner === undefined\n',
+    from: '        if (owner === undefined) {\n',
+    to: '        if (owner === undefined) {\n          return undefined;\n',
   },
   {
     invariant: 'a deleted mirror is created again whatever its finalizers',
@@ -191,6 +191,18 @@ const mutants: Mutant[] = [
     file: 'argocd/managed/status.ts',
     from: 'context.triggersDelivered ? triggers : []',
     to: '[] as typeof triggers | []',
+  },
+  {
+    invariant: 'an agent that is back is not shown as disconnected any more',
+    file: 'argocd/managed/hub/disconnected-agents.ts',
+    from: 'this.#connected.add(agent);\n    this.#options.changed(agent);',
+    to: 'this.#connected.add(agent);',
+  },
+  {
+    invariant: 'an Application that leaves a disconnected agent does not show it any more',
+    file: 'argocd/managed/hub/hub-warnings.ts',
+    from: 'this.#look(ref);\n    }\n    this.#disconnection.follow(hub);',
+    to: 'this.#look(ref);\n    }',
   },
 ];
 

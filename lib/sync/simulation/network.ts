@@ -35,7 +35,7 @@ interface Sides {
 }
 
 /**
- * One stream between an agent and the principal. What is said about one Application keeps its order, as on the wire;
+ * One stream between an agent and the principal. Messages about one Application keep their order, as on the wire;
  * different Applications overtake each other, and messages come twice. When it breaks, what is under way is lost.
  */
 export class Stream {
@@ -127,7 +127,7 @@ export class Stream {
   }
 }
 
-/** The object that a message is about; undefined for one that speaks for all that was said before it. */
+/** The object that a message is about; undefined for one that marks the end of all earlier ones. */
 function laneOf(message: Message, lane: Layout['lane']): string | undefined {
   if (message.target === 'resourceResync') {
     if (message.type !== 'request-update') {

@@ -2,6 +2,7 @@ import {
   AgentSync,
   ApplicationCopies,
   ApplicationMirrors,
+  annotations,
   ClusterApplications,
   HubApplications,
   HubSync,
@@ -22,6 +23,9 @@ import { SimulatedGoAgent } from './go-agent.ts';
 import { agentNamespace, clusterOf, principalNamespace, principalUid } from './layout.ts';
 import type { AgentProgram, PrincipalProgram } from './network.ts';
 import type { Process, Scene, Site } from './world.ts';
+
+/** Short, so that most histories have an agent that is away for longer. */
+const disconnectGraceMs = 2_000;
 
 /** Starts the agent of a site. */
 export function startAgentProgram(
@@ -82,11 +86,20 @@ export function startPrincipalProgram(scene: Scene): Process<PrincipalProgram> {
   const stop = new AbortController();
   const applications = new ClusterStore(hub.of('Application'), dice, stop.signal);
   const common = commonOptions(scene, 'principal');
+  let mirrors: ApplicationMirrors | undefined;
   const sync = new HubApplications({
     applications,
     principalUid,
     agentOf: layout.agentOf,
     ...(layout.namespaceOf === undefined ? {} : { namespaceOf: layout.namespaceOf }),
+    disconnection: {
+      graceMs: disconnectGraceMs,
+      members: () => sites.map(({ name }) => name),
+      lastSeen: () => undefined,
+      agentOfMirror: ({ metadata }) =>
+        autonomous.find((name) => name === metadata.namespace && metadata.annotations?.[annotations.sourceUid]),
+      namesIn: (agent) => mirrors?.namesIn(agent) ?? new Set(),
+    },
     ...common,
   });
   const { projects, secrets, configMaps, stores } = storesOf(scene, hub, stop.signal);
@@ -105,10 +118,11 @@ export function startPrincipalProgram(scene: Scene): Process<PrincipalProgram> {
     program.start(stop.signal);
     return { program, stores: [applications, ...stores], stop };
   }
-  const mirrors = new ApplicationMirrors({
+  mirrors = new ApplicationMirrors({
     applications,
     principalUid,
     clusterOf,
+    presenceChanged: (agent, isThere) => sync.presenceChanged(agent, isThere),
     ...(scene.makesNamespaces ? { ensureNamespace: async (namespace) => void hub.missing.delete(namespace) } : {}),
     ...common,
   });
@@ -139,7 +153,7 @@ function commonOptions(scene: Scene, who: string) {
   const incarnation = (starts.get(scene) ?? 0) + 1;
   starts.set(scene, incarnation);
   const say = (fields: object, message: string) =>
-    scene.say(`${who}: ${message} ${JSON.stringify(fields, (_, v) => (v instanceof Error ? v.message : v))}`);
+    scene.trace(`${who}: ${message} ${JSON.stringify(fields, (_, v) => (v instanceof Error ? v.message : v))}`);
   const log: Logger = { debug: say, info: say, warn: say, error: say };
   const runtime: Runtime = {
     log,

@@ -36,7 +36,7 @@ export async function simulate(seed: number, trace?: (line: string) => void): Pr
   const calm = await world.live();
   const problems = calm ? world.problems() : ['it never comes to rest'];
   world.end();
-  // Promises alone never give the runtime occasion to let go of what weak references (of abort signals) point to.
+  // Without a pause between promises the runtime never frees the targets of weak references (of abort signals).
   await new Promise<void>((resolve) => setImmediate(resolve));
   return { seed, problems, events: world.time.events, writes: world.writes, time: world.time.now() };
 }
@@ -59,7 +59,7 @@ class World implements Scene {
     this.dice = new SeededDice(seed);
     this.layout = seed % 2 === 0 ? byNamespace : byDestination;
     this.#trace = trace;
-    // Others tell more about Applications.
+    // Other sites cover Applications better.
     this.everyKind = seed % 5 === 0;
     this.hub = new SimulatedCluster('hub', this.time);
     // Half of all histories have managed agents only, the others agents of both modes.
@@ -86,7 +86,7 @@ class World implements Scene {
     if (trace !== undefined) {
       for (const cluster of [this.hub, ...this.sites.map((site) => site.cluster)]) {
         cluster.watch((object, isGone) =>
-          this.say(`${cluster.name}| ${isGone ? 'gone ' : ''}${JSON.stringify(object)}`),
+          this.trace(`${cluster.name}| ${isGone ? 'gone ' : ''}${JSON.stringify(object)}`),
         );
       }
     }
@@ -108,7 +108,7 @@ class World implements Scene {
       if (!(await this.time.runUntil(this.time.now() + pause, maxEvents))) {
         return false;
       }
-      this.say(this.#somethingHappens());
+      this.trace(this.#somethingHappens());
     }
     this.#quiet = true;
     this.hub.missing.clear();
@@ -116,7 +116,7 @@ class World implements Scene {
       cluster.down = false;
       cluster.forbids = false;
     }
-    this.say('quiet');
+    this.trace('quiet');
     return this.time.runUntil(Number.POSITIVE_INFINITY, maxEvents);
   }
 
@@ -124,12 +124,12 @@ class World implements Scene {
     return this.sites.flatMap((site) => [
       ...this.#topicsOf(site).flatMap((topic) => topic.problems(site)),
       ...atRest('agent', site.agent.program.stats()),
-      ...atRest('principal', withoutTroubles(this.#principal.program.stats(site.name), this.#troubled(site))),
+      ...atRest('principal', withoutFailing(this.#principal.program.stats(site.name), this.#failing(site))),
     ]);
   }
 
-  #troubled(site: Site): number {
-    return this.#topicsOf(site).reduce((sum, topic) => sum + (topic.troubled?.(site) ?? 0), 0);
+  #failing(site: Site): number {
+    return this.#topicsOf(site).reduce((sum, topic) => sum + (topic.failing?.(site) ?? 0), 0);
   }
 
   /** The namespaces of some autonomous agents are not there yet. */
@@ -149,7 +149,7 @@ class World implements Scene {
     }
   }
 
-  say(line: string): void {
+  trace(line: string): void {
     this.#trace?.(`${Math.round(this.time.now())} ${line}`);
   }
 
@@ -215,7 +215,7 @@ class World implements Scene {
       name: site.name,
       mode: site.mode,
       layout: this.layout,
-      trace: (line) => this.say(line),
+      trace: (line) => this.trace(line),
     });
     this.#watchStream(site, site.stream);
   }
@@ -253,7 +253,7 @@ function atRest(who: string, stats: SyncStats): string[] {
   return Object.values(stats).some((count) => count !== 0) ? [`${who} is not idle: ${JSON.stringify(stats)}`] : [];
 }
 
-function withoutTroubles(stats: SyncStats, expected: number): SyncStats {
+function withoutFailing(stats: SyncStats, expected: number): SyncStats {
   return stats.retrying === expected ? { ...stats, retrying: 0 } : stats;
 }
 

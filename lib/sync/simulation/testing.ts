@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { effort } from '../../base/testing.ts';
 import { simulate } from './simulate.ts';
 
-/** How many histories each of the files `histories-<part>.test.ts` tells; they run side by side. */
+/** How many histories each of the files `histories-<part>.test.ts` runs; the files run in parallel. */
 const seeds = effort(200, 1_000);
 
 /** Both sides are equal and at rest after histories of edits and faults. */

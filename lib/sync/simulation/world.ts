@@ -42,12 +42,12 @@ export interface Scene {
   readonly makesNamespaces: boolean;
   /** A program lost its memory. */
   readonly restarted: boolean;
-  say(line: string): void;
+  trace(line: string): void;
 }
 
 /**
  * Some kind of objects in the simulated world: what users do about it on both sides, and what must hold in the end. A new
- * kind comes in by a topic of its own, by {@link Kinds} and by the programs that keep it in step (see `programs.ts`).
+ * kind needs a topic of its own, an entry in {@link Kinds}, and the programs that synchronise it (`programs.ts`).
  */
 export interface Topic {
   /** Whether it has to do with a site. */
@@ -56,8 +56,8 @@ export interface Topic {
   onHub(site: Site): string;
   /** Somebody does something about it on the site's own cluster. */
   onSite(site: Site): string;
-  /** Resources of the site that have to be in trouble on the hub; none when it is left out. */
-  troubled?(site: Site): number;
+  /** Resources of the site whose copies have to fail on the hub. Default: none. */
+  failing?(site: Site): number;
   /** Something rare that concerns more than one site; undefined most of the time. */
   beyondOneSite?(): string | undefined;
   /** What is not as it should be when all has come to rest. */

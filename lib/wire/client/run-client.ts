@@ -8,7 +8,7 @@ import { GrpcError } from '../grpc/status.ts';
 import { paths } from '../methods.ts';
 import { type ObservedCall, observeCall } from '../observe.ts';
 import { CallEventStream } from '../streams/event-stream.ts';
-import { type LiveCalls, LogStreamResponse, openLiveStream, TerminalStreamData } from '../streams/live-streams.ts';
+import { type LiveCalls, LogStreamResponse, openLiveStream, terminalStreamCodec } from '../streams/live-streams.ts';
 import { logStreamCodec } from '../streams/log-stream-data.ts';
 import { defaultMaxMessageBytes } from '../streams/stream.ts';
 import type { ClientTls } from '../tls.ts';
@@ -186,7 +186,7 @@ function liveCalls(login: LoggedIn): LiveCalls {
     terminal: async (handlers) =>
       openLiveStream(
         await login.call(paths.streamTerminal),
-        { incoming: TerminalStreamData, outgoing: TerminalStreamData },
+        { incoming: terminalStreamCodec, outgoing: terminalStreamCodec },
         handlers,
       ),
   };

@@ -1,13 +1,12 @@
 import type { CloudEvent, CloudEventAttributeValue } from '../../../proto/gen/cloudevents/cloudevent.ts';
 import { WireError } from '../errors.ts';
 import type { WireEvent } from './event.ts';
+import { maxAttributes } from './event-fields.ts';
 
 export type { CloudEvent };
 
 /** Longest accepted attribute name or value, in UTF-16 units. Real ones stay below 600: names of at most 253, uids. */
 const maxAttributeLength = 2 * 1024;
-/** Most accepted attributes of one event. Real events have at most 8. */
-const maxAttributes = 64;
 
 const specVersion = '1.0';
 const extensionName = /^[a-z0-9]+$/;

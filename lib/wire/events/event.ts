@@ -1,6 +1,3 @@
-import type { ZodType } from 'zod';
-import { WireError } from '../errors.ts';
-
 const prefix = 'io.argoproj.argocd-agent.event';
 
 /** The type strings of argocd-agent's events. Requests for live resources and logs carry a bare HTTP method instead. */
@@ -85,65 +82,4 @@ export const principalSource = '';
  */
 export function isAcknowledgement(event: WireEvent): boolean {
   return event.target === targets.eventProcessed;
-}
-
-/** Deepest nesting of a payload. Recursive functions can handle several times this depth. */
-const maxDepth = 1_000;
-/** Longest part of a payload in an error message. */
-const quotedCharacters = 200;
-
-/**
- * The payload, checked against a schema. Empty data reads as the empty object, as it does for Go peers.
- *
- * @throws WireError `invalid-data`, naming the event and the invalid field. It quotes keys, never values, which may be secret
- */
-export function dataOf<T>(event: WireEvent, schema: ZodType<T>): T {
-  const what = `${event.target} event ${event.type} ${event.eventId}`;
-  const bytes = Buffer.from(event.data.buffer, event.data.byteOffset, event.data.byteLength);
-  if (depthOf(bytes) > maxDepth) {
-    throw new WireError('invalid-data', `The payload of ${what} is nested more than ${maxDepth} deep`);
-  }
-  let value: unknown;
-  try {
-    value = bytes.length === 0 ? {} : JSON.parse(bytes.toString('utf8'));
-  } catch {
-    throw new WireError('invalid-data', `The payload of ${what} is not JSON`);
-  }
-  const result = schema.safeParse(value);
-  if (result.success) {
-    return result.data;
-  }
-  const [issue] = result.error.issues;
-  const where = issue === undefined ? '' : `: ${issue.path.join('.') || '(root)'}: ${issue.message}`;
-  const quoted = where.length > quotedCharacters ? `${where.slice(0, quotedCharacters)}…` : where;
-  throw new WireError('invalid-data', `The payload of ${what} does not have the expected form${quoted}`);
-}
-
-const quote = 0x22;
-const backslash = 0x5c;
-
-/** The nesting depth of objects and lists in a JSON text; the result for other texts is arbitrary. */
-function depthOf(json: Uint8Array): number {
-  let depth = 0;
-  let deepest = 0;
-  let isText = false;
-  for (let at = 0; at < json.length; at++) {
-    const byte = json[at];
-    if (isText) {
-      if (byte === backslash) {
-        at++;
-      } else if (byte === quote) {
-        isText = false;
-      }
-    } else if (byte === quote) {
-      isText = true;
-    }
-    // { and [ are 0x7b and 0x5b, } and ] are 0x7d and 0x5d.
-    else if (byte === 0x7b || byte === 0x5b) {
-      deepest = Math.max(deepest, ++depth);
-    } else if (byte === 0x7d || byte === 0x5d) {
-      depth--;
-    }
-  }
-  return deepest;
 }

@@ -40,7 +40,7 @@ export interface Frame {
   readonly isCompressed: boolean;
 }
 
-/** Cuts a byte stream into gRPC messages. Holds at most one unfinished message, bounded by `maxBytes`. */
+/** Cuts a byte stream into gRPC messages. An unfinished message is bounded by `maxBytes`. */
 export class FrameReader {
   readonly #maxBytes: number;
   /** Whether the peer announced gzip. */
@@ -55,7 +55,7 @@ export class FrameReader {
     this.#gzip = options.gzip;
   }
 
-  /** Whether a message has begun and not ended. */
+  /** Whether bytes are left: a message has begun and not ended, if `next` was called until it had none. */
   get isMidMessage(): boolean {
     return this.#buffered > 0;
   }
@@ -65,37 +65,42 @@ export class FrameReader {
     return this.#buffered;
   }
 
+  /** Takes bytes. */
+  push(chunk: Uint8Array): void {
+    this.#chunks.push(chunk);
+    this.#buffered += chunk.byteLength;
+  }
+
   /**
-   * Takes bytes and yields the messages that they complete. Who stops in between goes on with the next bytes, if only none.
+   * The next message that is complete; undefined when more bytes are needed.
    *
    * @throws GrpcError `resourceExhausted` for a message over the limit, `internal` for anything malformed
    */
-  *push(chunk: Uint8Array): Generator<Frame> {
-    this.#chunks.push(chunk);
-    this.#buffered += chunk.byteLength;
-    while (this.#buffered >= this.#wanted) {
-      const bytes = this.#joined();
-      const flag = bytes.readUInt8(0);
-      const length = bytes.readUInt32BE(1);
-      if (flag > 1) {
-        throw new GrpcError(grpcStatus.internal, `a message has the unknown flags ${flag}`);
-      }
-      if (flag === 1 && !this.#gzip) {
-        throw new GrpcError(grpcStatus.internal, 'a message is compressed without grpc-encoding: gzip');
-      }
-      if (length > this.#maxBytes) {
-        throw tooLarge(length, this.#maxBytes);
-      }
-      const end = prefixBytes + length;
-      if (bytes.length < end) {
-        this.#wanted = end;
-        return;
-      }
-      this.#chunks = bytes.length > end ? [bytes.subarray(end)] : [];
-      this.#buffered = bytes.length - end;
-      this.#wanted = prefixBytes;
-      yield { payload: bytes.subarray(prefixBytes, end), isCompressed: flag === 1 };
+  next(): Frame | undefined {
+    if (this.#buffered < this.#wanted) {
+      return undefined;
     }
+    const bytes = this.#joined();
+    const flag = bytes.readUInt8(0);
+    const length = bytes.readUInt32BE(1);
+    if (flag > 1) {
+      throw new GrpcError(grpcStatus.internal, `a message has the unknown flags ${flag}`);
+    }
+    if (flag === 1 && !this.#gzip) {
+      throw new GrpcError(grpcStatus.internal, 'a message is compressed without grpc-encoding: gzip');
+    }
+    if (length > this.#maxBytes) {
+      throw tooLarge(length, this.#maxBytes);
+    }
+    const end = prefixBytes + length;
+    if (bytes.length < end) {
+      this.#wanted = end;
+      return undefined;
+    }
+    this.#chunks = bytes.length > end ? [bytes.subarray(end)] : [];
+    this.#buffered = bytes.length - end;
+    this.#wanted = prefixBytes;
+    return { payload: bytes.subarray(prefixBytes, end), isCompressed: flag === 1 };
   }
 
   #joined(): Buffer {

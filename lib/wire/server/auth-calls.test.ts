@@ -1,7 +1,7 @@
 import 'reflect-metadata';
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { SignJWT } from 'jose';
-import { beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { AuthRequest, AuthResponse, RefreshTokenRequest } from '../../../proto/gen/authapi/auth.ts';
 import {
   AuthError,
@@ -41,6 +41,10 @@ beforeEach(() => {
   authorized = [];
   introduced = [];
   refused = [];
+});
+
+afterEach(() => {
+  vi.useRealTimers();
 });
 
 function authCalls(change: Partial<WireServerOptions> = {}): AuthCalls {
@@ -129,6 +133,20 @@ test.each([
 ])('a login that %s stops', async (_, options, expected, reasons) => {
   await expect(logIn(authCalls(options))).rejects.toEqual(expected);
   expect(refused).toEqual(reasons);
+});
+
+test('an agent that logs in too often has to wait, and no other one', async () => {
+  vi.useFakeTimers({ toFake: ['performance'] });
+  const calls = authCalls();
+  for (let login = 0; login < 100; login++) {
+    await logIn(calls);
+  }
+  await expect(logIn(calls)).rejects.toEqual(failure(grpcStatus.unavailable, 'too many logins at once'));
+  expect(refused).toEqual(['too-often']);
+  await logIn(calls, {}, peerWith(certificates.two));
+  vi.advanceTimersByTime(500);
+  await logIn(calls);
+  await expect(logIn(calls)).rejects.toThrow('too many logins');
 });
 
 test('a login that holds, whatever the version', async () => {

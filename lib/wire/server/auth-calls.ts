@@ -10,10 +10,12 @@ import {
   type ClientInfo,
   commonNameOf,
   isAgentMode,
+  type Login,
 } from '../../auth/index.ts';
 import type { ServerCall } from '../grpc/server/server-call.ts';
 import { GrpcError, grpcStatus } from '../grpc/status.ts';
 import { paths } from '../methods.ts';
+import { AgentRate } from './agent-rate.ts';
 import type { WireServerOptions } from './server-options.ts';
 
 /** Longest text of an unauthenticated client that is logged. */
@@ -30,6 +32,7 @@ const answers = {
 /** Authenticates agents: logins, renewals of tokens, and calls that carry a token. */
 export class AuthCalls {
   readonly #options: WireServerOptions;
+  readonly #logins = new AgentRate();
 
   constructor(options: WireServerOptions) {
     this.#options = options;
@@ -45,17 +48,21 @@ export class AuthCalls {
     }
     const request: AuthRequest = { ...message, mode };
     const about = { peer: peer.address, method: shortened(message.method), mode, version: shortened(message.version) };
-    let agent: string;
+    let login: Login;
     try {
-      agent = await this.#options.authenticate(request, peer);
+      login = await this.#options.authenticate(request, peer);
     } catch (error) {
       throw this.#refused(error, peer, about, answers.authenticationFailed);
     }
     if (message.version === '') {
       throw new GrpcError(grpcStatus.invalidArgument, answers.versionRequired);
     }
-    const identity: AgentIdentity = { agent, mode };
+    const identity: AgentIdentity = { ...login, mode };
+    const { agent } = login;
     try {
+      if (!this.#logins.tryTake(agent)) {
+        throw new AuthError('too-often', `It logs in more than ${AgentRate.text}`, { agent });
+      }
       await this.#options.authorize?.(identity, peer);
       await this.#options.authenticated?.(identity, request, peer);
     } catch (error) {
@@ -121,7 +128,7 @@ export class AuthCalls {
       };
       this.#options.logger.warn({ ...about, ...known }, `An agent is refused: ${error.message}`);
       this.#options.refused?.(code, peer);
-      if (code === 'too-many-logins') {
+      if (code === 'too-many-logins' || code === 'too-often') {
         return new GrpcError(grpcStatus.unavailable, answers.tooManyLogins);
       }
       const reason = error.answer === undefined ? '' : `: ${error.answer}`;
@@ -130,7 +137,7 @@ export class AuthCalls {
     if (error instanceof GrpcError) {
       return error;
     }
-    this.#options.logger.error({ ...about, err: error }, 'Checking an agent failed');
+    this.#options.logger.error({ ...about, error }, 'Checking an agent failed');
     return new GrpcError(grpcStatus.unavailable, 'the principal cannot check credentials now');
   }
 }

@@ -9,14 +9,17 @@ import { GrpcError, grpcStatus } from '../grpc/status.ts';
 import { collectUnary, paths } from '../methods.ts';
 import { observeCall } from '../observe.ts';
 import { CallEventStream } from '../streams/event-stream.ts';
-import { LogStreamResponse, serveLiveStream, TerminalStreamData } from '../streams/live-streams.ts';
+import { LogStreamResponse, serveLiveStream, terminalStreamCodec } from '../streams/live-streams.ts';
 import { logStreamCodec } from '../streams/log-stream-data.ts';
 import { defaultMaxMessageBytes } from '../streams/stream.ts';
+import { AgentRate } from './agent-rate.ts';
 import { AuthCalls, shortened } from './auth-calls.ts';
 import type { Session, WireServer, WireServerOptions } from './server-options.ts';
 
 const defaultKeepalive = { intervalMs: 15_000, timeoutMs: 10_000 };
-const defaultTimeouts = { requestMs: 15_000, idleMs: 60_000 };
+const defaultTimeouts = { requestMs: 15_000, idleMs: 60_000, messageMs: 300_000 };
+/** Room for incomplete messages of many agents at a time. */
+const minReceivingBytes = 128 * 1024 * 1024;
 /** Requests of unary calls are small: credentials and tokens. */
 const maxCredentialsBytes = 64 * 1024;
 
@@ -38,6 +41,7 @@ const certificateHint =
  */
 export async function serveWire(options: WireServerOptions): Promise<WireServer> {
   const server = new AgentService(options);
+  const timeouts = { ...defaultTimeouts, ...options.timeouts };
   const listener = await listenGrpc({
     ...(options.address === undefined ? undefined : { address: options.address }),
     port: options.port,
@@ -46,8 +50,10 @@ export async function serveWire(options: WireServerOptions): Promise<WireServer>
     keepalive: options.keepalive ?? defaultKeepalive,
     minPingIntervalMs: options.minPingIntervalMs,
     limits: { ...defaultConnectionLimits, ...options.limits },
-    maxReceivingBytes: options.maxReceivingBytes ?? 2 * (options.maxMessageBytes ?? defaultMaxMessageBytes),
-    idleMs: (options.timeouts ?? defaultTimeouts).idleMs,
+    maxReceivingBytes:
+      options.maxReceivingBytes ?? Math.max(minReceivingBytes, 2 * (options.maxMessageBytes ?? defaultMaxMessageBytes)),
+    messageMs: timeouts.messageMs,
+    idleMs: timeouts.idleMs,
     logger: options.logger,
     refused: (reason, peer) => options.refused?.(reason, peer),
     serve: (call, connection) => server.serve(call, connection),
@@ -78,6 +84,7 @@ class AgentService {
   readonly #options: WireServerOptions;
   readonly #authCalls: AuthCalls;
   readonly #sessions = new Map<string, OpenStream>();
+  readonly #streams = new AgentRate();
 
   constructor(options: WireServerOptions) {
     this.#options = options;
@@ -119,8 +126,8 @@ class AgentService {
       call.finish(grpcStatus.unauthenticated, `client certificate rejected: ${problem}`);
       return;
     }
-    const { requestMs } = this.#options.timeouts ?? defaultTimeouts;
-    const limits = { maxBytes: maxCredentialsBytes, timeoutMs: requestMs };
+    const { requestMs } = { ...defaultTimeouts, ...this.#options.timeouts };
+    const limits = { maxBytes: maxCredentialsBytes, timeoutMs: requestMs, peer: connection.address };
     switch (call.path) {
       case paths.authenticate:
         collectUnary(call, limits, async (bytes) => {
@@ -183,7 +190,7 @@ class AgentService {
       })
       .catch((error: unknown) => {
         if (!(error instanceof GrpcError)) {
-          this.#options.logger.error({ peer: peer.address, call: call.path, err: error }, 'Serving a call failed');
+          this.#options.logger.error({ peer: peer.address, call: call.path, error }, 'Serving a call failed');
         }
         // Agents of the original hang on a stream that ends with `internal`.
         call.fail(error instanceof GrpcError ? error : new GrpcError(grpcStatus.unavailable, 'internal server error'));
@@ -194,7 +201,9 @@ class AgentService {
     const { logger } = this.#options;
     const maxMessageBytes = this.#maxMessageBytes(call);
     const { agent, mode } = identity;
-    const refusal = this.#options.refuse?.(identity);
+    const refusal = this.#streams.tryTake(agent)
+      ? this.#options.refuse?.(identity)
+      : `It opens a stream more than ${AgentRate.text}`;
     if (refusal !== undefined) {
       logger.warn({ agent, mode, peer: peer.address }, `An agent is refused: ${refusal}`);
       call.finish(grpcStatus.unavailable, refusal);
@@ -212,13 +221,13 @@ class AgentService {
     });
     const entry: OpenStream = { stream, connection, push: undefined };
     this.#sessions.set(agent, entry);
-    const session: Session = { agent, mode, peer, stream };
+    const session: Session = { ...identity, peer, stream };
     logger.info(about, 'An agent is connected');
     call.accept();
     try {
       stream.attach(this.#options.subscribe(session));
     } catch (error) {
-      logger.error({ ...about, err: error }, 'Taking an agent failed');
+      logger.error({ ...about, error }, 'Taking an agent failed');
       this.#sessions.delete(agent);
       call.finish(grpcStatus.unavailable, 'the principal cannot take this agent now');
       return;
@@ -237,7 +246,7 @@ class AgentService {
           stream.finished(undefined);
         },
       },
-      { maxMessageBytes },
+      { maxMessageBytes, peer: agent },
     );
   }
 
@@ -272,25 +281,24 @@ class AgentService {
           }
         },
       },
-      { maxMessageBytes },
+      { maxMessageBytes, peer: agent },
     );
   }
 
   #serveLive(call: ServerCall, agent: string): void {
-    const { live, logger, maxMessageBytes = defaultMaxMessageBytes } = this.#options;
+    const { live, logger } = this.#options;
     if (live === undefined) {
       // No request of ours makes an agent call these; the refusal does not disturb it.
       logger.info({ agent, call: call.path }, 'An agent offers live data that nobody asked for');
       call.finish(grpcStatus.unimplemented, 'live logs and terminals are not served here');
       return;
     }
-    const limits = { maxMessageBytes, logger };
     if (call.path === paths.streamLogs) {
       const codecs = { incoming: logStreamCodec, outgoing: LogStreamResponse };
-      serveLiveStream(call, agent, codecs, limits, (stream) => live.logs(stream));
+      serveLiveStream(call, agent, codecs, logger, (stream) => live.logs(stream));
     } else {
-      const codecs = { incoming: TerminalStreamData, outgoing: TerminalStreamData };
-      serveLiveStream(call, agent, codecs, limits, (stream) => live.terminal(stream));
+      const codecs = { incoming: terminalStreamCodec, outgoing: terminalStreamCodec };
+      serveLiveStream(call, agent, codecs, logger, (stream) => live.terminal(stream));
     }
   }
 

@@ -1,11 +1,4 @@
-import type {
-  AgentIdentity,
-  AgentMode,
-  AuthErrorCode,
-  AuthRequest,
-  ClientInfo,
-  TokenAuthority,
-} from '../../auth/index.ts';
+import type { AgentIdentity, AuthErrorCode, AuthRequest, ClientInfo, Login, TokenAuthority } from '../../auth/index.ts';
 import type { Logger } from '../../base/index.ts';
 import type { ConnectionLimits } from '../grpc/server/connection-rate.ts';
 import type { ConnectionRefusal } from '../grpc/server/listener.ts';
@@ -15,9 +8,7 @@ import type { EventStream, SessionHandlers } from '../streams/stream.ts';
 import type { ServerTls } from '../tls.ts';
 
 /** An agent on a stream of its own. */
-export interface Session {
-  readonly agent: string;
-  readonly mode: AgentMode;
+export interface Session extends AgentIdentity {
   readonly peer: ClientInfo;
   readonly stream: EventStream;
 }
@@ -39,8 +30,8 @@ export interface WireServerOptions {
   readonly version: string;
   readonly principalNamespace: string;
   readonly tokens: TokenAuthority;
-  /** The agent's name. Throws AuthError to refuse; agents learn only that authentication failed. */
-  authenticate(request: AuthRequest, peer: ClientInfo): Promise<string>;
+  /** Throws AuthError to refuse; agents learn only that authentication failed. */
+  authenticate(request: AuthRequest, peer: ClientInfo): Promise<Login>;
   /** Called after an agent got tokens, with its description of itself. */
   authenticated?(identity: AgentIdentity, request: AuthRequest, peer: ClientInfo): void | Promise<void>;
   /** A last check of every call with a valid token and of every token refresh (blocklist, removed agent). Throws AuthError. */
@@ -60,17 +51,17 @@ export interface WireServerOptions {
   /** Default 200 MiB. */
   readonly maxMessageBytes?: number;
   /**
-   * Bytes of incomplete messages that may be in memory, on all connections together; above it, the call that holds most is
-   * ended. Default: two messages of the greatest size.
+   * Bytes of incomplete messages that may be in memory, on all connections together; above it, a call of the peer that holds
+   * most is ended. Default: 128 MiB, and at least two messages of the greatest size.
    */
   readonly maxReceivingBytes?: number;
   /** When a silent connection is probed. Default after 15 s; a peer that is silent for another 10 s is cut off. */
   readonly keepalive?: { readonly intervalMs: number; readonly timeoutMs: number };
   /**
    * How long the server waits: `requestMs` for the request of a login or renewal (default 15 s), `idleMs` for the next call on
-   * a connection without one (default 60 s).
+   * a connection without one (default 60 s), `messageMs` for the rest of a message that has begun (default 5 minutes).
    */
-  readonly timeouts?: { readonly requestMs: number; readonly idleMs: number };
+  readonly timeouts?: { readonly requestMs?: number; readonly idleMs?: number; readonly messageMs?: number };
   /** Whether HTTP/1.1 and WebSocket are served on the same port (`--enable-websocket`). */
   readonly webSocket?: boolean;
   /**

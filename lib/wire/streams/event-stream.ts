@@ -3,6 +3,7 @@ import type { Logger } from '../../base/index.ts';
 import { WireError } from '../errors.ts';
 import { decodeEvent, encodeEvent } from '../events/codec.ts';
 import { targets, type WireEvent } from '../events/event.ts';
+import { checkEventFields } from '../events/event-fields.ts';
 import { sentAt } from '../events/ids.ts';
 import type { EventStream, SessionHandlers } from './stream.ts';
 
@@ -162,9 +163,9 @@ export class CallEventStream implements EventStream {
   #deliver(handlers: SessionHandlers, event: WireEvent): void {
     try {
       handlers.event(event);
-    } catch (err) {
+    } catch (error) {
       this.#logger.error(
-        { ...this.#about, err, target: event.target, type: event.type },
+        { ...this.#about, error, target: event.target, type: event.type },
         'Receiving an event failed, the stream ends',
       );
       this.close('receiving an event failed');
@@ -174,16 +175,20 @@ export class CallEventStream implements EventStream {
   #tellClosed(handlers: SessionHandlers): void {
     try {
       handlers.closed(this.#endError);
-    } catch (err) {
-      this.#logger.error({ ...this.#about, err }, 'Cleaning up after a stream failed');
+    } catch (error) {
+      this.#logger.error({ ...this.#about, error }, 'Cleaning up after a stream failed');
     }
   }
 }
 
 function decodeMessage(bytes: Uint8Array) {
   try {
+    checkEventFields(bytes);
     return Event.decode(bytes).event;
   } catch (cause) {
+    if (cause instanceof WireError) {
+      throw cause;
+    }
     throw new WireError('invalid-event', 'The message is no protobuf Event', { cause });
   }
 }

@@ -40,7 +40,7 @@ async function connect(live: LiveStreamService | undefined, transport: 'grpc' | 
     version: '1',
     principalNamespace: 'argocd',
     tokens,
-    authenticate: async () => 'one',
+    authenticate: async () => ({ agent: 'one' }),
     subscribe: () => ({ event: () => undefined, closed: () => undefined }),
     ...(live === undefined ? {} : { live }),
     logger: silent,

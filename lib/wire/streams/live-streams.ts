@@ -1,6 +1,7 @@
 import { LogStreamData, LogStreamResponse } from '../../../proto/gen/logstreamapi/logstream.ts';
 import { TerminalStreamData } from '../../../proto/gen/terminalstreamapi/terminalstream.ts';
 import type { Logger } from '../../base/index.ts';
+import { forEachField } from '../fields.ts';
 import type { ClientCall } from '../grpc/client/client-call.ts';
 import type { MessageBytes } from '../grpc/frames.ts';
 import type { ServerCall } from '../grpc/server/server-call.ts';
@@ -63,6 +64,25 @@ export interface LiveCalls {
   terminal(handlers: LiveStreamHandlers<TerminalStreamData>): Promise<ClientLiveStream<TerminalStreamData>>;
 }
 
+/**
+ * The largest message of a live stream that is read. The originals send up to 64 KiB of a log at a time and less of a
+ * terminal, agents of this project up to 128 KiB.
+ */
+const maxLiveMessageBytes = 1024 * 1024;
+/** Most fields of a message of a terminal, unknown ones included. There are eight. */
+const maxTerminalFields = 32;
+
+/** The bytes of {@link TerminalStreamData}. */
+export const terminalStreamCodec = {
+  encode: (message: TerminalStreamData) => TerminalStreamData.encode(message),
+
+  /** @throws Error for an invalid message, or one with too many fields */
+  decode(bytes: Uint8Array): TerminalStreamData {
+    forEachField(bytes, maxTerminalFields, () => undefined);
+    return TerminalStreamData.decode(bytes);
+  },
+};
+
 interface Encoder<T, Bytes extends MessageBytes> {
   encode(message: T): { finish(): Bytes };
 }
@@ -76,10 +96,9 @@ export function serveLiveStream<In, Out>(
   call: ServerCall,
   agent: string,
   codecs: { readonly incoming: Decoder<In>; readonly outgoing: Encoder<Out, Uint8Array> },
-  options: { readonly maxMessageBytes: number; readonly logger: Logger },
+  logger: Logger,
   start: (stream: ServerLiveStream<Out>) => LiveStreamHandlers<In>,
 ): void {
-  let isPaused = false;
   const stream: ServerLiveStream<Out> = {
     agent,
     get ended() {
@@ -87,14 +106,8 @@ export function serveLiveStream<In, Out>(
     },
     send: (message) => call.send(codecs.outgoing.encode(message).finish()),
     onDrain: (listener) => call.onDrain(listener),
-    pause: () => {
-      isPaused = true;
-      call.pause();
-    },
-    resume: () => {
-      isPaused = false;
-      call.resume();
-    },
+    pause: () => call.pause(),
+    resume: () => call.resume(),
     finish: (code, details) => call.finish(code, details),
   };
   call.accept();
@@ -105,7 +118,7 @@ export function serveLiveStream<In, Out>(
         try {
           handlers.message(codecs.incoming.decode(bytes));
         } catch (error) {
-          options.logger.warn({ agent, call: call.path, err: error }, 'A message of a live stream is refused');
+          logger.warn({ agent, call: call.path, error }, 'A message of a live stream is refused');
           call.finish(grpcStatus.invalidArgument, 'the message cannot be read');
         }
       },
@@ -113,12 +126,8 @@ export function serveLiveStream<In, Out>(
       halfClose: () => handlers.halfClosed?.(),
       end: () => handlers.closed(),
     },
-    { maxMessageBytes: Math.min(options.maxMessageBytes, call.maxMessageBytes) },
+    { maxMessageBytes: maxLiveMessageBytes, peer: agent },
   );
-  // Listening starts the reading, also of a stream that was paused from the start.
-  if (isPaused) {
-    call.pause();
-  }
 }
 
 /** Uses a call to the principal as a live stream. */

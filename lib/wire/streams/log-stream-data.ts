@@ -1,8 +1,13 @@
 import { BinaryReader, BinaryWriter } from '@bufbuild/protobuf/wire';
 import { LogStreamData } from '../../../proto/gen/logstreamapi/logstream.ts';
+import { WireError } from '../errors.ts';
 
 const lengthDelimited = 2;
 const dataTag = (2 << 3) | lengthDelimited;
+/** Most fields beside the data, unknown ones included. There are three. */
+const maxOtherFields = 16;
+/** Most bytes beside the data: a UUID, and an error. */
+const maxOtherBytes = 64 * 1024;
 
 /**
  * The bytes of {@link LogStreamData}, as the generated code writes and reads them, but without a copy of the data on either side:
@@ -19,11 +24,12 @@ export const logStreamCodec = {
     return { finish: () => [others, head, data] };
   },
 
-  /** The data is a part of the bytes. @throws Error for an invalid message */
+  /** The data is a part of the bytes. @throws Error for an invalid message, or one with too much beside the data */
   decode(bytes: Uint8Array): LogStreamData {
     const reader = new BinaryReader(bytes);
     let data: Uint8Array = none;
     const others: Uint8Array[] = [];
+    let otherBytes = 0;
     while (reader.pos < reader.len) {
       const start = reader.pos;
       const tag = reader.uint32();
@@ -32,6 +38,10 @@ export const logStreamCodec = {
       } else {
         reader.skip(tag & 7, tag >>> 3);
         others.push(bytes.subarray(start, reader.pos));
+        otherBytes += reader.pos - start;
+        if (others.length > maxOtherFields || otherBytes > maxOtherBytes) {
+          throw new WireError('too-large', 'A message of a live stream has too much beside its data');
+        }
       }
     }
     const message = LogStreamData.decode(

@@ -15,8 +15,8 @@ export interface EventStream {
   /** Sets the one listener that is called when a stream that was full can take more. */
   onDrain(listener: () => void): void;
   /**
-   * Stops reading, which makes the peer wait (flow control) before it fills our memory. What has arrived already is still
-   * delivered. The end of the stream is still detected.
+   * Stops reading, which makes the peer wait (flow control) before it fills our memory. A principal delivers no further event
+   * until `resume`; an agent still delivers what has arrived. A broken connection is still detected.
    */
   pause(): void;
   /** Goes on reading. */
@@ -37,5 +37,8 @@ export interface SessionHandlers {
   closed(error?: Error): void;
 }
 
-/** The default limit of messages that either side sends or accepts: 200 MiB, as in argocd-agent. */
-export const defaultMaxMessageBytes = 200 * 1024 * 1024;
+/**
+ * The default limit of messages that either side sends or accepts: 16 MiB. argocd-agent's is 200 MiB. The largest message of
+ * its agents is the cached state of an Application: docs/security.md says how large it gets.
+ */
+export const defaultMaxMessageBytes = 16 * 1024 * 1024;

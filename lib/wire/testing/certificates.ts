@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import 'reflect-metadata';
 import { generateKeyPairSync, webcrypto } from 'node:crypto';
 import {
@@ -50,7 +51,7 @@ export async function createTestCa(name = 'test CA'): Promise<TestCa> {
       const own = await webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
       const purpose = usage === 'client' ? ExtendedKeyUsage.clientAuth : ExtendedKeyUsage.serverAuth;
       const alternatives = [
-        ...names.map((value) => ({ type: /^[0-9.]+$/.test(value) ? ('ip' as const) : ('dns' as const), value })),
+        ...names.map((value) => ({ type: isIP(value) !== 0 ? ('ip' as const) : ('dns' as const), value })),
         ...(uri === undefined ? [] : [{ type: 'url' as const, value: uri }]),
       ];
       const leaf = await X509CertificateGenerator.create({

@@ -6,51 +6,51 @@ import { dataOf, eventTypes, messageEvent, principalSource, targets, type WireEv
 import { type AgentRequests, NoAnswerError } from '../agent-requests.ts';
 import type { RedisProxyMetrics } from '../metrics.ts';
 import { emptyValue } from './keys.ts';
+import { LastValues } from './last-values.ts';
 
 /** What {@link AgentCache} works with. */
 export interface AgentCacheOptions {
   readonly exchange: AgentRequests;
   /** Where the last values are kept. */
-  readonly link: Pick<RedisLink, 'get' | 'set'>;
+  readonly link: Pick<RedisLink, 'get' | 'set' | 'delete' | 'sizes' | 'onReady'>;
   readonly metrics: RedisProxyMetrics;
   readonly logger: Logger;
 }
 
 /** Argo CD's client gives up after 5 s and comes again. */
 const answerTimeoutMs = 4_000;
-/** How long a value outlives the connection to its agent. */
-const staleMs = 24 * 3_600_000;
 
 /** The cache of agents' Argo CDs, as the hub's Argo CD reads it. While an agent is away, its last values are served. */
 export class AgentCache {
   readonly #options: AgentCacheOptions;
+  readonly #lastValues: LastValues;
 
   constructor(options: AgentCacheOptions) {
     this.#options = options;
+    this.#lastValues = new LastValues(options.link, options.logger);
   }
 
   /** The value of a key; undefined when the agent's Argo CD has none. Never fails: unknown values are empty. */
   async get(agent: string, connectionUuid: string, key: string, signal: AbortSignal): Promise<Buffer | undefined> {
-    const { metrics, link, logger } = this.#options;
+    const { metrics, logger } = this.#options;
     metrics.request(agent, 'get');
     try {
       const { get } = await this.#ask(agent, connectionUuid, { get: { key } }, signal);
       if (get?.error !== '') {
-        throw new Error(get?.error ?? 'the agent answers something else');
+        throw new Error(get?.error.slice(0, 1_000) ?? 'the agent sent the answer to another command');
       }
       const value = get.cacheHit ? (get.bytes ?? Buffer.alloc(0)) : undefined;
-      // The caller gets the value even if it cannot be stored for later.
       if (value !== undefined) {
-        link.set(staleKey(agent, key), value, staleMs).catch(() => undefined);
+        this.#lastValues.keep(agent, key, value);
       }
       return value;
     } catch (error) {
       signal.throwIfAborted();
       metrics.failed(agent, 'get');
       if (!(error instanceof NoAnswerError)) {
-        logger.warn({ agent, error }, "an agent's cache cannot be read");
+        logger.warn({ agent, error }, "the cache of an agent's Argo CD cannot be read");
       }
-      return (await link.get(staleKey(agent, key)).catch(() => undefined)) ?? emptyValue(key);
+      return (await this.#lastValues.get(agent, key)) ?? emptyValue(key);
     }
   }
 
@@ -61,14 +61,14 @@ export class AgentCache {
     try {
       const { subscribeResponse } = await this.#ask(agent, connectionUuid, { subscribe: { channel } }, signal);
       if (subscribeResponse?.error) {
-        throw new Error(subscribeResponse.error);
+        throw new Error(subscribeResponse.error.slice(0, 1_000));
       }
       return true;
     } catch (error) {
       signal.throwIfAborted();
       metrics.failed(agent, 'subscribe');
       if (!(error instanceof NoAnswerError)) {
-        logger.warn({ agent, error }, 'an agent refuses a subscription');
+        logger.warn({ agent, error }, 'an agent refuses to forward messages of a channel');
       }
       return false;
     }
@@ -93,8 +93,4 @@ export class AgentCache {
     const answer = await this.#options.exchange.ask(agent, request, { timeoutMs: answerTimeoutMs, signal });
     return dataOf(answer, redisResponse).body;
   }
-}
-
-function staleKey(agent: string, key: string): string {
-  return `argocd-agent|last|${agent}|${key}`;
 }

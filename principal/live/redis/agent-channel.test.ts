@@ -10,42 +10,32 @@ afterEach(() => {
 
 function start(...answers: boolean[]) {
   const asked: AbortSignal[] = [];
-  let told = 0;
+  let published = 0;
   const channel = new AgentChannel({
     agent: 'edge',
     ask: async (signal) => {
       asked.push(signal);
       return answers.shift() ?? false;
     },
-    tell: () => told++,
+    publish: () => published++,
   });
-  return { channel, asked, told: () => told };
+  return { channel, asked, published: () => published };
 }
 
-test("a message before the client's confirmation is delivered after it", () => {
-  const { channel, told } = start();
-  channel.news();
-  channel.news();
-  expect(told()).toBe(0);
-  channel.confirmed();
-  expect(told()).toBe(1);
-  channel.news();
-  expect(told()).toBe(2);
-});
-
-test('an agent that does not answer is asked again until it agrees; then one message stands for those that were missed', async () => {
-  const { channel, asked, told } = start(false, false, true);
-  expect(await channel.follow()).toBe(false);
-  channel.confirmed();
+test('an agent is asked again until it agrees; then one message stands for those that were missed', async () => {
+  const { channel, asked, published } = start(false, false, true);
+  void channel.follow();
+  await vi.advanceTimersByTimeAsync(0);
+  expect([asked.length, published()]).toEqual([1, 0]);
   await vi.advanceTimersByTimeAsync(10_000);
-  expect([asked.length, told()]).toEqual([3, 1]);
+  expect([asked.length, published()]).toEqual([3, 1]);
   await vi.advanceTimersByTimeAsync(600_000);
-  expect([asked.length, told()]).toEqual([3, 1]);
+  expect([asked.length, published()]).toEqual([3, 1]);
 });
 
-test('it is asked less and less often, and no more when the client leaves', async () => {
+test('an agent is asked less and less often, and no more when the client leaves', async () => {
   const { channel, asked } = start();
-  await channel.follow();
+  void channel.follow();
   await vi.advanceTimersByTimeAsync(600_000);
   expect(asked.length).toBeGreaterThan(10);
   expect(asked.length).toBeLessThan(30);
@@ -55,12 +45,20 @@ test('it is asked less and less often, and no more when the client leaves', asyn
   expect(asked).toHaveLength(before);
 });
 
-test('an agent that is back is asked once, whatever request was open', async () => {
-  const { channel, asked, told } = start(false, true);
-  await channel.follow();
-  channel.confirmed();
-  await channel.agentConnected();
+test('an agent that is back is asked once, and an earlier request is aborted', async () => {
+  const { channel, asked, published } = start(false, true);
+  void channel.follow();
+  await vi.advanceTimersByTimeAsync(0);
+  void channel.follow();
   await vi.advanceTimersByTimeAsync(600_000);
-  expect([asked.length, told()]).toEqual([2, 1]);
+  expect([asked.length, published()]).toEqual([2, 1]);
   expect(asked[0]?.aborted).toBe(true);
+});
+
+test('an answer after the client has left publishes nothing', async () => {
+  const { channel, published } = start(true);
+  void channel.follow();
+  channel.leave();
+  await vi.advanceTimersByTimeAsync(600_000);
+  expect(published()).toBe(0);
 });

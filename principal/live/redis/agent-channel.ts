@@ -9,55 +9,39 @@ export interface AgentChannelOptions {
   /** Asks the agent to forward messages of the channel; false when it is away or refuses. Rejects only when aborted. */
   ask(signal: AbortSignal): Promise<boolean>;
   /** Sends a message on the channel to the client. */
-  tell(): void;
+  publish(): void;
 }
 
-/** A channel of an agent's Redis that a client of the Redis proxy follows. */
+/**
+ * A channel of an agent's Redis that a client of the Redis proxy follows. The agent is asked until it agrees. Each time that it
+ * agrees, one message stands for those that were missed before.
+ */
 export class AgentChannel {
   readonly agent: string;
   readonly #options: AgentChannelOptions;
   #asking = new AbortController();
-  #isConfirmed = false;
-  #hasNews = false;
 
   constructor(options: AgentChannelOptions) {
     this.agent = options.agent;
     this.#options = options;
   }
 
-  /** Asks the agent, and repeats this until it agrees. Resolves with its first answer. */
-  async follow(): Promise<boolean> {
+  /** Asks the agent, until it agrees or the client leaves. Ends an earlier attempt. Never rejects. */
+  async follow(): Promise<void> {
     this.#asking.abort();
     this.#asking = new AbortController();
     const { signal } = this.#asking;
-    const agrees = await this.#ask(signal);
-    if (!agrees && !signal.aborted) {
-      void this.#askAgain(signal);
+    const backoff = new Backoff(askBackoff);
+    while (!(await this.#ask(signal))) {
+      if (!signal.aborted) {
+        await sleep(backoff.next(), signal);
+      }
+      if (signal.aborted) {
+        return;
+      }
     }
-    return agrees;
-  }
-
-  /** The agent is back: it is asked again, and one message stands for those that were missed. */
-  async agentConnected(): Promise<void> {
-    if (await this.follow()) {
-      this.news();
-    }
-  }
-
-  /** The client's subscription was confirmed. Before that it must not receive messages. */
-  confirmed(): void {
-    this.#isConfirmed = true;
-    if (this.#hasNews) {
-      this.#options.tell();
-    }
-  }
-
-  /** The channel has a new message. */
-  news(): void {
-    if (this.#isConfirmed) {
-      this.#options.tell();
-    } else {
-      this.#hasNews = true;
+    if (!signal.aborted) {
+      this.#options.publish();
     }
   }
 
@@ -66,21 +50,8 @@ export class AgentChannel {
     this.#asking.abort();
   }
 
+  /** False also when asking was aborted. */
   #ask(signal: AbortSignal): Promise<boolean> {
-    // Nothing but the end of asking rejects.
     return this.#options.ask(signal).catch(() => false);
-  }
-
-  async #askAgain(signal: AbortSignal): Promise<void> {
-    const backoff = new Backoff(askBackoff);
-    let agrees = false;
-    while (!agrees) {
-      await sleep(backoff.next(), signal);
-      if (signal.aborted) {
-        return;
-      }
-      agrees = await this.#ask(signal);
-    }
-    this.news();
   }
 }

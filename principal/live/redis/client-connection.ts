@@ -10,9 +10,12 @@ import {
   pushOf,
   type ReplyPiece,
   ReplySplitter,
+  RespError,
 } from '../../../lib/live/index.ts';
 import type { AgentCache } from './agent-cache.ts';
 import { AgentChannel } from './agent-channel.ts';
+import { keyFault } from './keys.ts';
+import { isSubscriptionCommand, type SubscriptionCommand, Subscriptions } from './subscriptions.ts';
 
 /** Options of a {@link ClientConnection}. */
 export interface ClientConnectionOptions {
@@ -22,78 +25,140 @@ export interface ClientConnectionOptions {
   readonly cache: Pick<AgentCache, 'get' | 'subscribe' | 'ping'>;
   /** The agent whose Argo CD has the key or channel; undefined for the principal's own Redis. */
   agentOf(key: string): string | undefined;
+  /** Called once, when Redis has accepted the client. */
+  accepted?(): void;
   readonly logger: Logger;
 }
 
-/** Commands that wait for their replies; a client that sends more is made to wait. */
-const mostWaiting = 1_000;
 const pingIntervalMs = 60_000;
-/** Channels of agents that one connection may follow; argocd-server uses one connection for each. */
-const mostChannels = 1_000;
-
-/** The outstanding replies to the client, in the order of its commands. */
-type Owed =
-  /** The next reply of Redis: passed on, or looked at first. */
-  | { readonly from: 'redis'; readonly heard?: (isError: boolean) => 'pass' | 'drop' }
-  /** Made here; empty until it is known. */
-  | { readonly from: 'here'; bytes: Buffer | undefined; readonly sent?: () => void };
+/** Subscriptions that one connection may have; argocd-server uses one connection for each. */
+const mostSubscriptions = 1_000;
+/** Received bytes that wait while a command is being executed; with more of them the client has to wait. */
+const mostWaitingBytes = 64 * 1024;
+/** A client that Redis has not accepted by then is disconnected. */
+const acceptanceMs = 30_000;
+/** A client may take this time to read the last replies after its connection to Redis has ended. */
+const lingerMs = 10_000;
 
 /**
- * One client of the Redis proxy. Commands are answered in their order, whether Redis or an agent answers. Agents' values are given
- * only to a client that Redis itself would answer: before the first one, Redis is asked for the same key.
+ * Commands after which replies could not be matched to commands any more, because Redis sends none or any number of them. RESET
+ * would in addition end the authentication, the protocol version and the subscriptions of the connection.
+ */
+const refusedCommands: ReadonlySet<string> = new Set(['monitor', 'sync', 'psync', 'replconf', 'reset']);
+
+/** A command that Redis is executing. */
+interface Outstanding {
+  readonly name: string;
+  /** Confirmations that are still to come, for a command about subscriptions. */
+  confirmations: number;
+  /** Whether the client gets the reply; decided when its type is known. */
+  isPassed(type: string): boolean;
+  /** Called when the reply has ended, before anything that follows it is passed on. */
+  ended(reply: Reply): void;
+}
+
+/** A reply of Redis that has ended. */
+interface Reply {
+  readonly type: string;
+  /** Redis has executed the command, or queued it in a transaction. */
+  readonly isSuccess: boolean;
+}
+
+/**
+ * One client of the Redis proxy, with a connection to Redis that is this client's alone.
+ *
+ * Commands are executed one at a time, as Redis does: the next one begins when the reply to the one before has ended. So at most one
+ * reply is outstanding, and whatever else Redis sends is a push (RESP3) or a message of a channel (RESP2, only while subscribed).
+ *
+ * The connection has this state, and nothing else changes it:
+ *
+ * | State | Changes |
+ * |---|---|
+ * | accepted: Redis has accepted the password, or needs none | from no to yes, at the first reply that is not an error. `QUIT`, which Redis executes for everybody, does not count. It never changes back: Redis keeps an authentication when a later one fails, and `RESET` is refused |
+ * | protocol: RESP2 or RESP3 | by a successful `HELLO`, as its reply shows |
+ * | transaction: open or not | opened by a successful `MULTI`; closed by `EXEC` and by a successful `DISCARD` |
+ * | subscriptions | by the confirmations of Redis |
+ *
+ * - Until the client is accepted, it has the limits that Redis has for such clients, and a limited time.
+ * - `GET` of an agent's key is sent to Redis first. Only if Redis replies with a value or with nil, the value of the agent takes the
+ *   place of this reply. Errors (`NOAUTH`, `NOPERM`) and `QUEUED` go to the client. So every single value of an agent needs the
+ *   consent of Redis, given on this connection, for this key.
+ * - `SUBSCRIBE` to an agent's channel is sent to Redis too. Its agent is asked for messages once Redis has confirmed.
+ * - In a transaction, commands that change protocol or subscriptions are refused: Redis would execute them within `EXEC`.
  */
 export class ClientConnection {
   readonly uuid = randomUUID();
   readonly #options: ClientConnectionOptions;
   readonly #reader = new CommandReader();
   readonly #splitter = new ReplySplitter();
-  readonly #owed: Owed[] = [];
   readonly #gone = new AbortController();
-  readonly #channels = new Map<string, AgentChannel>();
-  #pushes: Buffer[] = [];
+  /** Resolved when something has changed that {@link #serve} may wait for. */
+  #change = Promise.withResolvers<void>();
+
+  #isAccepted = false;
   #protocol: 2 | 3 = 2;
-  #isAdmitted = false;
-  #isDropping = false;
-  /** Output of Redis that is not passed on yet. */
-  readonly #incoming: ReplyPiece[] = [];
-  /** Whether a reply of Redis has been passed on in part. */
+  #isInTransaction = false;
+  readonly #subscriptions = new Subscriptions();
+
+  /** Whether a command is being executed. */
+  #isBusy = false;
+  #outstanding: Outstanding | undefined;
+  /** Whether output of Redis has begun and not ended: a reply, a push or a message. */
   #isAmid = false;
+  /** Whether that output answers the outstanding command. */
+  #isAnswer = false;
+  /** Whether that output goes to the client. */
+  #isPassed = true;
+
+  readonly #channels = new Map<string, AgentChannel>();
+  /** Channels of agents with a message for the client: one for each, however many there were. */
+  readonly #news = new Set<string>();
   #pinging: NodeJS.Timeout | undefined;
+  readonly #acceptance: NodeJS.Timeout;
 
   constructor(options: ClientConnectionOptions) {
     this.#options = options;
-    const { client, upstream } = options;
-    client.on('data', (chunk) => this.#fromClient(chunk));
+    const { client, upstream, logger } = options;
+    client.on('data', (chunk) => {
+      this.#reader.push(chunk);
+      this.#changed();
+    });
+    client.on('drain', () => this.#changed());
     upstream.on('data', (chunk) => this.#fromRedis(chunk));
-    for (const socket of [client, upstream]) {
-      socket.on('drain', () => this.#regulate());
-    }
     for (const socket of [client, upstream]) {
       socket.on('error', () => this.close());
       socket.on('close', () => this.close());
       socket.on('end', () => this.close());
     }
+    this.#acceptance = setTimeout(() => {
+      logger.debug({}, 'a client of the Redis proxy has not authenticated in time');
+      this.close();
+    }, acceptanceMs).unref();
+    this.#serve().catch((error: unknown) => this.#failed(error));
   }
 
-  /** Ends both sides. */
+  /** Ends both sides. Replies that were written before still reach the client. */
   close(): void {
     if (this.#gone.signal.aborted) {
       return;
     }
+    const { client, upstream } = this.#options;
     this.#gone.abort(new Error('the client of the Redis proxy has left'));
     clearInterval(this.#pinging);
+    clearTimeout(this.#acceptance);
     for (const channel of this.#channels.values()) {
       channel.leave();
     }
-    this.#options.client.destroy();
-    this.#options.upstream.destroy();
+    upstream.destroy();
+    client.destroySoon();
+    const linger = setTimeout(() => client.destroy(), lingerMs).unref();
+    client.once('close', () => clearTimeout(linger));
   }
 
   /** A channel of an agent has a message; it is ignored unless the client subscribes to that channel of that agent. */
   news(agent: string, name: string): void {
-    const channel = this.#channels.get(name);
-    if (channel?.agent === agent) {
-      channel.news();
+    if (this.#channels.get(name)?.agent === agent) {
+      this.#publish(name);
     }
   }
 
@@ -101,267 +166,253 @@ export class ClientConnection {
   agentConnected(agent: string): void {
     for (const channel of this.#channels.values()) {
       if (channel.agent === agent) {
-        this.#detached(() => channel.agentConnected());
+        void channel.follow();
       }
     }
   }
 
-  #fromClient(chunk: Buffer): void {
-    let commands: Buffer[][];
-    try {
-      commands = this.#reader.push(chunk);
-    } catch (error) {
-      this.#options.logger.warn({ error }, 'a client of the Redis proxy does not speak the protocol of Redis');
-      this.close();
-      return;
+  /** Executes commands until the connection ends. A wait that the end leaves behind is never resolved. */
+  async #serve(): Promise<void> {
+    const { client } = this.#options;
+    // A Redis without a password accepts everybody.
+    await this.#forward('ping', [Buffer.from('ping')], { isPassed: () => false });
+    for (;;) {
+      const words = client.writableNeedDrain ? undefined : this.#reader.next();
+      this.#isBusy = words !== undefined;
+      this.#regulate();
+      if (words === undefined) {
+        await this.#change.promise;
+      } else {
+        await this.#execute(words);
+      }
+      this.#gone.signal.throwIfAborted();
     }
-    for (const command of commands) {
-      this.#take(command);
-    }
-    this.#regulate();
   }
 
-  #take(words: Buffer[]): void {
+  async #execute(words: Buffer[]): Promise<void> {
     const [name = '', ...args] = words.map((word, index) =>
       index === 0 ? word.toString('latin1').toLowerCase() : word.toString(),
     );
-    switch (name) {
-      case 'get':
-        if (args.length === 1 && this.#get(args[0] ?? '')) {
-          return;
-        }
-        break;
-      case 'subscribe':
-        this.#subscribe(args);
-        return;
-      case 'unsubscribe':
-        this.#unsubscribe(args);
-        return;
-      case 'hello':
-        this.#owed.push({ from: 'redis', heard: (isError) => this.#greeted(args[0], isError) });
-        this.#options.upstream.write(encodeCommand(words));
-        return;
-      case 'monitor':
-      case 'sync':
-      case 'psync':
-        this.#owe(errorReply(`${name} is not served by the Redis proxy`));
-        return;
-      case 'client':
-        // Without replies, outputs cannot be matched to commands.
-        if (args[0]?.toLowerCase() === 'reply') {
-          this.#owe(errorReply('CLIENT REPLY is not served by the Redis proxy'));
-          return;
-        }
-        break;
-      case 'psubscribe':
-      case 'punsubscribe':
-      case 'ssubscribe':
-      case 'sunsubscribe':
-        // Their replies are pushes.
-        this.#options.upstream.write(encodeCommand(words));
-        return;
-    }
-    this.#owed.push({ from: 'redis' });
-    this.#options.upstream.write(encodeCommand(words));
-  }
-
-  #greeted(version: string | undefined, isError: boolean): 'pass' {
-    if (!isError && version === '3') {
-      this.#protocol = 3;
-    }
-    if (!isError && version === '2') {
-      this.#protocol = 2;
-    }
-    return 'pass';
-  }
-
-  /** Whether the key is of an agent. */
-  #get(key: string): boolean {
-    const agent = this.#options.agentOf(key);
-    if (agent === undefined) {
-      return false;
-    }
-    this.#admitted(key, () => {
-      const owed: Owed = { from: 'here', bytes: undefined };
-      this.#detached(async () => {
-        const value = await this.#options.cache.get(agent, this.uuid, key, this.#gone.signal);
-        owed.bytes = value === undefined ? noValue : bulk(value);
-        this.#pay();
-      });
-      return owed;
-    });
-    return true;
-  }
-
-  #subscribe(channels: readonly string[]): void {
-    const rest: string[] = [];
-    for (const name of channels) {
-      const agent = this.#options.agentOf(name);
+    // Without replies, outputs cannot be matched to commands.
+    if (refusedCommands.has(name) || (name === 'client' && args[0]?.toLowerCase() === 'reply')) {
+      await this.#send(errorReply(`${name.toUpperCase()} is not served by the Redis proxy`));
+    } else if (this.#isInTransaction && (name === 'hello' || isSubscriptionCommand(name))) {
+      await this.#send(errorReply(`${name.toUpperCase()} is not served by the Redis proxy in a transaction`));
+    } else if (isSubscriptionCommand(name)) {
+      await this.#subscribe(name, words, args);
+    } else {
+      const [key = ''] = args;
+      const agent = name === 'get' && args.length === 1 ? this.#options.agentOf(key) : undefined;
       if (agent === undefined) {
-        rest.push(name);
-        continue;
-      }
-      this.#admitted(name, () => {
-        if (this.#channels.size >= mostChannels) {
-          return { from: 'here', bytes: errorReply('too many channels') };
-        }
-        this.#channels.get(name)?.leave();
-        const channel = new AgentChannel({
-          agent,
-          ask: (signal) => this.#options.cache.subscribe(agent, this.uuid, name, signal),
-          tell: () => this.#push(pushOf(this.#protocol, ['message', name, ''])),
-        });
-        this.#channels.set(name, channel);
-        const count = this.#channels.size;
-        this.#pinging ??= setInterval(() => this.#ping(), pingIntervalMs).unref();
-        const owed: Owed = { from: 'here', bytes: undefined, sent: () => channel.confirmed() };
-        this.#detached(async () => {
-          // An agent that is away, or refuses, is asked again; the client does not wait for that.
-          await channel.follow();
-          owed.bytes = pushOf(this.#protocol, ['subscribe', name, count]);
-          this.#pay();
-        });
-        return owed;
-      });
-    }
-    if (rest.length > 0) {
-      this.#options.upstream.write(encodeCommand(['subscribe', ...rest]));
-    }
-  }
-
-  #unsubscribe(channels: readonly string[]): void {
-    const own = channels.filter((name) => this.#leave(name));
-    for (const name of own) {
-      this.#push(pushOf(this.#protocol, ['unsubscribe', name, this.#channels.size]));
-    }
-    if (channels.length === 0) {
-      for (const name of [...this.#channels.keys()]) {
-        this.#leave(name);
+        await this.#forward(name, words, { ended: (reply) => this.#follows(name, args, reply) });
+      } else {
+        await this.#get(agent, key, words);
       }
     }
-    const rest = channels.filter((channel) => !own.includes(channel));
-    if (rest.length > 0 || channels.length === 0) {
-      this.#options.upstream.write(encodeCommand(['unsubscribe', ...rest]));
+  }
+
+  /** Takes over the state that a command has changed in Redis. */
+  #follows(name: string, args: readonly string[], { type, isSuccess }: Reply): void {
+    if (name === 'hello' && isSuccess) {
+      this.#protocol = type === '%' ? 3 : 2;
+    } else if (name === 'multi' && isSuccess) {
+      this.#isInTransaction = true;
+    } else if (name === 'discard' && isSuccess) {
+      this.#isInTransaction = false;
+    } else if (name === 'exec' && args.length === 0) {
+      // Also when it fails.
+      this.#isInTransaction = false;
+    } else if (name === 'quit' && isSuccess) {
+      this.close();
     }
   }
 
-  /** False for a channel that is not followed. */
-  #leave(name: string): boolean {
-    this.#channels.get(name)?.leave();
-    return this.#channels.delete(name);
-  }
-
-  /** Owes what `make` makes, once Redis has shown that it would answer the client. */
-  #admitted(key: string, make: () => Owed): void {
-    if (this.#isAdmitted) {
-      this.#owed.push(make());
-      this.#pay();
+  /** Serves the value of an agent's key, if Redis would serve one of its own. */
+  async #get(agent: string, key: string, words: Buffer[]): Promise<void> {
+    const isValue = (type: string) => type === '$' || type === '_';
+    const { type } = await this.#forward('get', words, { isPassed: (type) => !isValue(type) });
+    if (!isValue(type)) {
       return;
     }
-    const place: Owed = {
-      from: 'redis',
-      heard: (isError) => {
-        if (isError) {
-          return 'pass';
-        }
-        this.#isAdmitted = true;
-        this.#owed.splice(1, 0, make());
-        return 'drop';
-      },
-    };
-    this.#owed.push(place);
-    this.#options.upstream.write(encodeCommand(['exists', key]));
+    const fault = keyFault(key);
+    if (fault !== undefined) {
+      await this.#send(errorReply(fault));
+      return;
+    }
+    const value = await this.#options.cache.get(agent, this.uuid, key, this.#gone.signal);
+    await this.#send(value === undefined ? noValue : bulk(value));
   }
 
-  #owe(bytes: Buffer): void {
-    this.#owed.push({ from: 'here', bytes });
-    this.#pay();
+  async #subscribe(name: SubscriptionCommand, words: Buffer[], args: readonly string[]): Promise<void> {
+    const names = words.slice(1).map((word) => word.toString('latin1'));
+    if (this.#subscriptions.sizeAfter(name, names) > mostSubscriptions) {
+      await this.#send(errorReply(`a connection to the Redis proxy may have ${mostSubscriptions} subscriptions`));
+      return;
+    }
+    await this.#forward(name, words, {
+      confirmations: this.#subscriptions.confirmations(name, names),
+      ended: ({ isSuccess }) => {
+        if (!isSuccess) {
+          return;
+        }
+        this.#subscriptions.confirmed(name, names);
+        if (name === 'subscribe') {
+          this.#follow(args);
+        } else if (name === 'unsubscribe') {
+          this.#leave(args.length === 0 ? [...this.#channels.keys()] : args);
+        }
+      },
+    });
+  }
+
+  #follow(names: readonly string[]): void {
+    const { cache } = this.#options;
+    for (const name of names) {
+      const agent = this.#options.agentOf(name);
+      if (agent !== undefined && keyFault(name) === undefined && !this.#channels.has(name)) {
+        const channel = new AgentChannel({
+          agent,
+          ask: (signal) => cache.subscribe(agent, this.uuid, name, signal),
+          publish: () => this.#publish(name),
+        });
+        this.#channels.set(name, channel);
+        this.#pinging ??= setInterval(() => this.#ping(), pingIntervalMs).unref();
+        void channel.follow();
+      }
+    }
+  }
+
+  #leave(names: readonly string[]): void {
+    for (const name of names) {
+      this.#channels.get(name)?.leave();
+      this.#channels.delete(name);
+      this.#news.delete(name);
+    }
+  }
+
+  /** Lets Redis execute a command. Resolves with its reply, when that has ended. */
+  #forward(
+    name: string,
+    words: Buffer[],
+    options: { confirmations?: number; isPassed?(type: string): boolean; ended?(reply: Reply): void } = {},
+  ): Promise<Reply> {
+    const { confirmations = 0, isPassed = () => true, ended } = options;
+    const { promise, resolve } = Promise.withResolvers<Reply>();
+    this.#outstanding = {
+      name,
+      confirmations,
+      isPassed,
+      ended: (reply) => {
+        ended?.(reply);
+        resolve(reply);
+      },
+    };
+    this.#options.upstream.write(encodeCommand(words));
+    return promise;
   }
 
   #fromRedis(chunk: Buffer): void {
+    let pieces: ReplyPiece[];
     try {
-      this.#incoming.push(...this.#splitter.push(chunk));
+      pieces = this.#splitter.push(chunk);
     } catch (error) {
-      this.#options.logger.warn({ error }, 'what Redis says cannot be understood');
+      this.#options.logger.warn({ error }, 'a reply of Redis cannot be read');
       this.close();
       return;
     }
-    this.#pay();
+    for (const piece of pieces) {
+      this.#relay(piece);
+    }
+    this.#changed();
   }
 
-  /** Passes on the output of Redis, up to a reply that is not due yet. */
-  #relay(): void {
-    for (let [piece] = this.#incoming; piece !== undefined; [piece] = this.#incoming) {
-      if (!this.#isAmid && piece.type !== '>' && this.#owed[0]?.from === 'here') {
-        return;
-      }
-      this.#incoming.shift();
-      this.#reply(piece);
+  #relay(piece: ReplyPiece): void {
+    if (!this.#isAmid) {
+      this.#isAnswer = this.#answersCommand(piece);
+      this.#isPassed = !this.#isAnswer || this.#outstanding?.isPassed(piece.type) === true;
+    }
+    this.#isAmid = !piece.isEnd;
+    if (this.#isPassed) {
+      this.#options.client.write(piece.bytes);
+    }
+    if (piece.isEnd && this.#isAnswer) {
+      this.#answered(piece);
     }
   }
 
-  #reply({ bytes, isEnd, type }: ReplyPiece): void {
-    const isFirst = !this.#isAmid;
-    this.#isAmid = !isEnd;
-    const [next] = this.#owed;
-    // A push message of Redis; in RESP2, where it looks like a reply, one without a command.
-    if (type === '>' || next?.from !== 'redis') {
-      this.#write(bytes);
+  /** Whether a reply of Redis answers the outstanding command. */
+  #answersCommand({ type, kind }: ReplyPiece): boolean {
+    if (this.#outstanding === undefined) {
+      return false;
+    }
+    if (isConfirmation(this.#outstanding, kind)) {
+      return true;
+    }
+    const isMessage = type === '*' && this.#protocol === 2 && this.#subscriptions.isMessage(kind);
+    return type !== '>' && !isMessage;
+  }
+
+  #answered({ type, kind }: ReplyPiece): void {
+    const outstanding = this.#outstanding;
+    if (outstanding === undefined || (isConfirmation(outstanding, kind) && --outstanding.confirmations > 0)) {
       return;
     }
-    if (isFirst) {
-      const verdict = next.heard?.(type === '-' || type === '!') ?? 'pass';
-      this.#isDropping = verdict === 'drop';
+    this.#outstanding = undefined;
+    const isSuccess = type !== '-' && type !== '!';
+    if (isSuccess && !this.#isAccepted && outstanding.name !== 'quit') {
+      this.#isAccepted = true;
+      this.#reader.accept();
+      clearTimeout(this.#acceptance);
+      this.#options.accepted?.();
     }
-    if (!this.#isDropping) {
-      this.#write(bytes);
-    }
-    if (isEnd) {
-      this.#owed.shift();
-      this.#isDropping = false;
-    }
+    outstanding.ended({ type, isSuccess });
   }
 
-  /** Sends the known replies, in order, up to the first unknown one. */
-  #pay(): void {
-    for (;;) {
-      this.#relay();
-      const [next] = this.#owed;
-      if (this.#isAmid || next?.from !== 'here' || next.bytes === undefined) {
-        break;
-      }
-      this.#owed.shift();
-      this.#write(next.bytes);
-      next.sent?.();
+  /** Sends a reply that is made here, not within output of Redis. */
+  async #send(bytes: Buffer): Promise<void> {
+    while (this.#isWithinOutput) {
+      await this.#change.promise;
     }
-    if (!this.#isAmid) {
-      for (const bytes of this.#pushes) {
-        this.#write(bytes);
-      }
-      this.#pushes = [];
-    }
-    this.#regulate();
-  }
-
-  /** Sends what answers no command, between two replies. */
-  #push(bytes: Buffer): void {
-    this.#pushes.push(bytes);
-    this.#pay();
-  }
-
-  #write(bytes: Buffer): void {
     this.#options.client.write(bytes);
+  }
+
+  get #isWithinOutput(): boolean {
+    return this.#isAmid && this.#isPassed;
+  }
+
+  /** Sends a message on a channel of an agent as soon as the client can take it. */
+  #publish(name: string): void {
+    this.#news.add(name);
+    this.#sendNews();
+  }
+
+  #sendNews(): void {
+    const { client } = this.#options;
+    for (const name of this.#news) {
+      if (this.#isWithinOutput || client.writableNeedDrain || this.#gone.signal.aborted) {
+        return;
+      }
+      this.#news.delete(name);
+      client.write(pushOf(this.#protocol, ['message', name, '']));
+    }
+  }
+
+  #changed(): void {
+    this.#sendNews();
+    this.#regulate();
+    const { resolve } = this.#change;
+    this.#change = Promise.withResolvers();
+    resolve();
   }
 
   #regulate(): void {
     const { client, upstream } = this.#options;
-    if (this.#owed.length >= mostWaiting || upstream.writableNeedDrain) {
+    if ((this.#isBusy || client.writableNeedDrain) && this.#reader.size >= mostWaitingBytes) {
       client.pause();
     } else {
       client.resume();
     }
-    // What waits for its turn here must not become more and more.
-    if (this.#incoming.length > 0 || client.writableNeedDrain) {
+    if (client.writableNeedDrain) {
       upstream.pause();
     } else {
       upstream.resume();
@@ -369,25 +420,31 @@ export class ClientConnection {
   }
 
   #ping(): void {
+    const { cache, logger } = this.#options;
     for (const agent of new Set([...this.#channels.values()].map((channel) => channel.agent))) {
-      this.#detached(async () => {
-        try {
-          await this.#options.cache.ping(agent, this.uuid, this.#gone.signal);
-        } catch (error) {
-          // Away or busy: when it is back it is asked again.
-          this.#options.logger.debug({ agent, error }, 'an agent does not answer a ping of the Redis proxy');
-        }
+      cache.ping(agent, this.uuid, this.#gone.signal).catch((error: unknown) => {
+        // Away or busy: when it is back it is asked again.
+        logger.debug({ agent, error }, 'an agent does not answer a ping of the Redis proxy');
       });
     }
   }
 
-  #detached(work: () => Promise<void>): void {
-    work().catch((error: unknown) => {
-      if (this.#gone.signal.aborted) {
-        return;
-      }
-      this.#options.logger.error({ error }, 'serving a client of the Redis proxy failed');
-      this.close();
-    });
+  #failed(error: unknown): void {
+    const { client, logger } = this.#options;
+    if (this.#gone.signal.aborted) {
+      return;
+    }
+    if (error instanceof RespError) {
+      // As Redis does.
+      client.write(errorReply(`Protocol error: ${error.message}`));
+      logger.debug({ error }, "a client of the Redis proxy does not keep to Redis' protocol or its limits");
+    } else {
+      logger.error({ error }, 'serving a client of the Redis proxy failed');
+    }
+    this.close();
   }
+}
+
+function isConfirmation({ name, confirmations }: Outstanding, kind: string): boolean {
+  return confirmations > 0 && kind === name;
 }

@@ -8,11 +8,22 @@ export interface KeyedApplication {
   readonly kind: 'resources-tree' | 'managed-resources';
 }
 
+/** Names of a namespace and of an Application have at most 63 and 253 characters. */
+const longestKey = 1_024;
+/**
+ * Most parts of a large tree. Argo CD reads as many as the first part names, and an agent could name any number. With the 1,000
+ * resources that Argo CD suggests for each part these are a million.
+ */
+const mostParts = 1_000;
+
 /**
  * The Application whose tree or resources a key or channel is about: `app|<kind>|<instance>|...`, with a field more for a part of
  * a large tree. Undefined for every other key.
  */
 export function applicationOf(key: string): KeyedApplication | undefined {
+  if (key.length > longestKey) {
+    return undefined;
+  }
   const fields = key.split('|');
   const [prefix, kind, instance = ''] = fields;
   if (prefix !== 'app' || (kind !== 'resources-tree' && kind !== 'managed-resources')) {
@@ -26,6 +37,15 @@ export function applicationOf(key: string): KeyedApplication | undefined {
     return { namespace: '', name: instance, kind };
   }
   return { namespace: instance.slice(0, split), name: instance.slice(split + 1), kind };
+}
+
+/** Why a key of an agent is not served; undefined when it is. */
+export function keyFault(key: string): string | undefined {
+  const fields = key.split('|');
+  if (fields.length === 5 && !(/^\d+$/.test(fields[3] ?? '') && Number(fields[3]) < mostParts)) {
+    return `part ${fields[3]?.slice(0, 20)} of a resource tree is not served: a tree may have ${mostParts} parts`;
+  }
+  return undefined;
 }
 
 /** The value for an unknown tree or unknown resources: an empty one, compressed if the key requires it. */

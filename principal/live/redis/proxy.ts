@@ -12,7 +12,7 @@ import {
   createServer as createTlsServer,
   type Server as TlsServer,
 } from 'node:tls';
-import type { Logger } from '../../../lib/base/index.ts';
+import { BoundedMap, type Logger, listenHost } from '../../../lib/base/index.ts';
 import { FatalError } from '../../../lib/ops/index.ts';
 import { type ServerTls, secureContextOptions } from '../../../lib/wire/index.ts';
 import type { AgentCache } from './agent-cache.ts';
@@ -49,7 +49,11 @@ export interface RedisProxy {
 
 /** argocd-server keeps some tens of connections, and one for each Application that is looked at. */
 const mostConnections = 10_000;
+/** Connections that Redis has not accepted yet. The oldest one makes room: clients of Argo CD authenticate at once. */
+const mostStrangers = 1_000;
 const connectTimeoutMs = 30_000;
+/** Reveals clients that have disappeared without closing their connection. */
+const keepAliveMs = 60_000;
 
 /**
  * Stands between the hub's Argo CD and its Redis: what Argo CD looks for in its cache about Applications of agents comes from the
@@ -59,9 +63,11 @@ const connectTimeoutMs = 30_000;
 export async function serveRedisProxy(options: RedisProxyOptions): Promise<RedisProxy> {
   const { host, port, logger } = options;
   const connections = new Map<string, ClientConnection>();
+  const strangers = new BoundedMap<string, ClientConnection>(mostStrangers, (_uuid, connection) => connection.close());
   const sockets = new Set<Socket>();
   const accept = (client: Socket) => {
     client.setNoDelay(true);
+    client.setKeepAlive(true, keepAliveMs);
     client.on('error', () => undefined);
     client.pause();
     let upstream: Socket;
@@ -78,20 +84,23 @@ export async function serveRedisProxy(options: RedisProxyOptions): Promise<Redis
       upstream,
       cache: options.cache,
       agentOf: (key) => options.agentOf(key),
+      accepted: () => strangers.delete(connection.uuid),
       logger,
     });
     connections.set(connection.uuid, connection);
+    strangers.set(connection.uuid, connection);
     upstream.setTimeout(connectTimeoutMs, () => {
       if (upstream.connecting) {
         upstream.destroy(new Error('no connection in time'));
       }
     });
     upstream.once('error', (error) =>
-      logger.warn({ error }, 'the connection to Redis broke, its client has to come again'),
+      logger.warn({ error }, 'the connection to Redis failed; its client has to connect again'),
     );
     client.once('close', () => {
       sockets.delete(client);
       connections.delete(connection.uuid);
+      strangers.delete(connection.uuid);
     });
     client.resume();
   };
@@ -108,7 +117,7 @@ export async function serveRedisProxy(options: RedisProxyOptions): Promise<Redis
     server.once('error', (cause) =>
       reject(new FatalError(`cannot serve the Redis proxy on port ${port}: ${cause.message}`, { cause })),
     );
-    server.listen(port, host, resolve);
+    server.listen(port, listenHost(host), resolve);
   });
   server.on('error', (error) => logger.error({ error }, 'the listener of the Redis proxy failed'));
   return {

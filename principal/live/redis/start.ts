@@ -1,10 +1,9 @@
 import type { Application } from '../../../lib/argocd/index.ts';
-import { aborted, type Logger } from '../../../lib/base/index.ts';
+import { aborted, type Logger, splitHostPort } from '../../../lib/base/index.ts';
 import { type RedisLink, redisTls } from '../../../lib/redis/index.ts';
 import type { ServerTls } from '../../../lib/wire/index.ts';
 import type { PrincipalCaches } from '../../caches.ts';
 import type { PrincipalCredentials } from '../../credentials.ts';
-import { parseListen } from '../../flags.ts';
 import type { PrincipalSettings } from '../../settings.ts';
 import { firstMaterial } from '../key-material.ts';
 import type { LiveAccess } from '../live-access.ts';
@@ -20,7 +19,7 @@ export interface ApplicationOwners {
 }
 
 /**
- * Serves the Redis proxy until aborted; one with TLS from when its certificate is there.
+ * Serves the Redis proxy until aborted. A proxy with TLS starts when its certificate exists.
  * @throws FatalError when the port cannot be taken
  */
 export async function proxyRedis(options: {
@@ -36,7 +35,7 @@ export async function proxyRedis(options: {
 }): Promise<void> {
   const { settings, credentials, caches, live, link, metrics, logger, signal } = options;
   const { flags, redis } = settings;
-  const address = parseListen(flags['redis-proxy-listen']);
+  const address = splitHostPort(flags['redis-proxy-listen']);
   const [, host = '', port = ''] = /^\[?([^[\]]+)\]?:(\d+)$/.exec(redis.address) ?? [];
   const { redisProxy: pair } = credentials;
   const allowed = settings.tls === 'plaintext' ? {} : settings.tls.settings;

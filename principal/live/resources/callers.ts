@@ -1,5 +1,6 @@
 import type { X509Certificate } from 'node:crypto';
 import { AuthError, type TokenAuthority } from '../../../lib/auth/index.ts';
+import { isDnsLabel } from '../../../lib/base/index.ts';
 
 /** A refused caller of the resource proxy. */
 export class CallerRefusedError extends Error {
@@ -12,8 +13,6 @@ export class CallerRefusedError extends Error {
     this.status = status;
   }
 }
-
-const agentName = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 
 /**
  * Determines the agent of a caller of the resource proxy, by argocd-agent's rules: a bearer token is for the agent that it
@@ -52,7 +51,7 @@ export class CallerNames {
     if (name === '') {
       throw new CallerRefusedError(401, 'authentication failed');
     }
-    if (!agentName.test(name)) {
+    if (!isDnsLabel(name)) {
       throw new CallerRefusedError(400, 'invalid agent name');
     }
     const other = namedIn(url).find((named) => named !== name);

@@ -150,6 +150,16 @@ test.each([
   expect(await outcome).toMatchObject({ status, text: expect.stringContaining('Status') });
 });
 
+test('a long error of an agent is not parsed, and is shortened', async () => {
+  const { open, outcome } = await start('');
+  const { say, stream } = await open(1);
+  say({ error: JSON.stringify({ kind: 'Status', code: 400, message: 'x'.repeat(100_000) }), eof: true });
+  const refusal = await outcome;
+  expect(refusal?.status).toBe(500);
+  expect(refusal?.text.length).toBeLessThan(2_000);
+  expect(stream.message?.length).toBeLessThan(2_000);
+});
+
 test('an error amid a log shows as a broken answer', async () => {
   const { open, seen, over, isBroken } = await start('');
   const { lines, say } = await open(1);

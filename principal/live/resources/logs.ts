@@ -4,6 +4,7 @@ import { abortable } from '../../../lib/base/index.ts';
 import { LogLines, type ResourcePath, sinceTimeOf, statusText } from '../../../lib/live/index.ts';
 import { messageEvent, principalSource, targets, type WireEvent } from '../../../lib/wire/index.ts';
 import type { Bodies } from '../agent-bodies.ts';
+import { breakOff } from './response-body.ts';
 
 /** Options of {@link streamLog}. */
 export interface LogContext {
@@ -14,7 +15,7 @@ export interface LogContext {
   connected(agent: string, signal: AbortSignal): Promise<void>;
 }
 
-/** The refusal of a log of which nothing was sent. */
+/** Why a log is refused, before anything of it was sent. */
 export interface LogRefusal {
   readonly status: number;
   readonly text: string;
@@ -24,6 +25,8 @@ export interface LogRefusal {
 const patienceMs = 30_000;
 /** A log that is not followed has to end by then, as in the original. */
 const wholeMs = 180_000;
+/** The characters of a Status that only has a reason. */
+const longestStatus = 16 * 1024;
 /** Most breaks in a row without a new line; then the log is given up. */
 const mostVainAttempts = 5;
 
@@ -78,7 +81,7 @@ export async function streamLog(
       if (end.error === undefined) {
         response.end(lines.end());
       } else {
-        response.destroy();
+        breakOff(response);
       }
       return undefined;
     }
@@ -107,7 +110,7 @@ export async function streamLog(
   if (!response.headersSent) {
     return { status: 504, text: statusText(504, `agent ${agent} did not send the log in time`) };
   }
-  response.destroy();
+  breakOff(response);
   return undefined;
 }
 
@@ -177,14 +180,21 @@ function begin(response: ServerResponse): void {
 
 /** Agents of this project send the reason as a Status, the originals as plain text. */
 function refusalOf(error: string): LogRefusal {
-  try {
-    const { kind, code } = JSON.parse(error) as { kind?: unknown; code?: unknown };
-    if (kind === 'Status' && typeof code === 'number' && code >= 400 && code < 600) {
-      return { status: code, text: error };
-    }
-  } catch {
-    // Plain text.
+  const code = error.length <= longestStatus ? codeOf(error) : undefined;
+  if (code !== undefined) {
+    return { status: code, text: error };
   }
-  const status = /not found/i.test(error) ? 404 : /forbidden/i.test(error) ? 403 : 500;
-  return { status, text: statusText(status, error.slice(0, 1_000)) };
+  const text = error.slice(0, 1_000);
+  const status = /not found/i.test(text) ? 404 : /forbidden/i.test(text) ? 403 : 500;
+  return { status, text: statusText(status, text) };
+}
+
+/** The code of a Kubernetes Status that reports an error; undefined for every other text. */
+function codeOf(text: string): number | undefined {
+  try {
+    const { kind, code } = JSON.parse(text) as { kind?: unknown; code?: unknown };
+    return kind === 'Status' && typeof code === 'number' && code >= 400 && code < 600 ? code : undefined;
+  } catch {
+    return undefined;
+  }
 }

@@ -1,6 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import { cancelType, isDiscoveryPath, parseResourcePath, type ResourcePath } from '../../../lib/live/index.ts';
+import {
+  cancelType,
+  impersonatedType,
+  isDiscoveryPath,
+  isServiceAccount,
+  parseResourcePath,
+  type ResourcePath,
+} from '../../../lib/live/index.ts';
 import { messageEvent, principalSource, targets, type WireEvent } from '../../../lib/wire/index.ts';
 
 /** API servers take no larger objects. */
@@ -26,30 +33,46 @@ export interface RequestTarget {
   readonly query: string;
   /** Undefined for discovery. */
   readonly resource: ResourcePath | undefined;
+  /** The service account to execute the request as (`system:serviceaccount:…`); undefined for the agent itself. */
+  readonly user: string | undefined;
 }
 
-/** Parses the target of a request. @throws ProxyRefusal when it is not served */
-export function requestTarget({ method = '', url = '', headers }: IncomingMessage): RequestTarget {
+/** Parses the target of a request. @throws ProxyRefusal when it is not served: 403 for a method, as in the original */
+export function requestTarget({ method = '', url = '', headers, httpVersion }: IncomingMessage): RequestTarget {
+  if (httpVersion === '1.1' && headers.host === undefined) {
+    throw new ProxyRefusal(400, 'the request has no Host header');
+  }
   const question = url.indexOf('?');
   const path = requestPath({ url });
   const query = question < 0 ? '' : url.slice(question + 1);
   if (!methods.has(method)) {
-    throw new ProxyRefusal(405, `${method} is not served by the resource proxy`);
+    throw new ProxyRefusal(403, `${method} is not served by the resource proxy`);
   }
-  for (const name of Object.keys(headers)) {
-    if (name.startsWith('impersonate-')) {
-      // An impersonated request must not be executed with the agent's larger rights.
-      throw new ProxyRefusal(
-        403,
-        'impersonation is not served by the resource proxy: agents act with rights of their own',
-      );
-    }
-  }
+  const user = impersonatedUser(headers);
   const resource = parseResourcePath(path);
   if (resource === undefined && !isDiscoveryPath(path)) {
     throw new ProxyRefusal(404, `${path.slice(0, 200)} is not served by the resource proxy`);
   }
-  return { path, query, resource };
+  return { path, query, resource, user };
+}
+
+/**
+ * The user that the request is to be executed as. Argo CD with impersonation names service accounts only, and no groups: the
+ * API server knows those of a service account.
+ */
+function impersonatedUser(headers: IncomingMessage['headers']): string | undefined {
+  const { 'impersonate-user': user, ...others } = headers;
+  // An impersonated request must not be executed with the agent's larger rights.
+  if (
+    Object.keys(others).some((name) => name.startsWith('impersonate-')) ||
+    (user !== undefined && !isServiceAccount(String(user)))
+  ) {
+    throw new ProxyRefusal(
+      403,
+      'impersonation is not served by the resource proxy, except of service accounts (Impersonate-User alone)',
+    );
+  }
+  return user as string | undefined;
 }
 
 /** The path of a request without its query. */
@@ -66,7 +89,7 @@ export function isTerminal(resource: ResourcePath | undefined): resource is Reso
 /** The event that carries a request to the agent, and its UUID. @throws ProxyRefusal for a body that is too large */
 export async function requestEvent(
   request: IncomingMessage,
-  { method, path, query, resource }: RequestTarget & { readonly method: string },
+  { method, path, query, resource, user }: RequestTarget & { readonly method: string },
 ): Promise<{ readonly uuid: string; readonly event: WireEvent }> {
   const body = await bodyOf(request);
   const headers = Object.fromEntries(
@@ -78,7 +101,7 @@ export async function requestEvent(
     ...(resource?.namespace ? { namespace: resource.namespace } : {}),
     name: resource?.name ?? '',
     ...(resource?.subresource ? { subresource: resource.subresource } : {}),
-    method,
+    ...(user === undefined ? { method } : { method: '', impersonated: { method, user } }),
     ...(body.length === 0 ? {} : { body: body.toString('base64') }),
     params: firstValues(query, headers['content-type']),
     group: resource?.group ?? '',
@@ -91,7 +114,7 @@ export async function requestEvent(
   };
   const event = messageEvent(
     targets.resource,
-    method,
+    user === undefined ? method : impersonatedType,
     payload,
     { source: principalSource },
     { resourceId: uuid, eventId: uuid },

@@ -1,11 +1,10 @@
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
-import type { AddressInfo, Socket } from 'node:net';
+import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { TLSSocket } from 'node:tls';
-import type { Logger } from '../../../lib/base/index.ts';
-import { onAbort } from '../../../lib/base/index.ts';
+import { type Logger, listenHost, onAbort } from '../../../lib/base/index.ts';
 import {
   isDiscoveryPath,
   type ResourcePath,
@@ -14,15 +13,16 @@ import {
   statusText,
 } from '../../../lib/live/index.ts';
 import { FatalError } from '../../../lib/ops/index.ts';
-import { dataOf, type ServerTls, secureContextOptions, type WireEvent } from '../../../lib/wire/index.ts';
+import { dataOf, type ServerTls, secureContextOptions, WireError, type WireEvent } from '../../../lib/wire/index.ts';
 import type { Bodies } from '../agent-bodies.ts';
 import { type AgentRequests, NoAnswerError } from '../agent-requests.ts';
 import type { ResourceProxyMetrics } from '../metrics.ts';
 import { runTerminal } from '../terminals/terminal.ts';
 import type { TerminalSessions } from '../terminals/terminal-sessions.ts';
-import { handshakeFault, isWebSocket, refuseUpgrade, upgrade } from '../terminals/upgrade.ts';
+import { handshakeFault, isWebSocket, upgrade } from '../terminals/upgrade.ts';
 import { type CallerNames, CallerRefusedError } from './callers.ts';
 import { streamLog } from './logs.ts';
+import { answerRaw, answerUnserved } from './raw-answers.ts';
 import {
   cancellationOf,
   isBeyondOriginal,
@@ -32,7 +32,7 @@ import {
   requestPath,
   requestTarget,
 } from './request-mapping.ts';
-import { ResponseBody } from './response-body.ts';
+import { breakOff, ResponseBody } from './response-body.ts';
 
 /** Options of the resource proxy. */
 export interface ResourceProxyOptions {
@@ -92,6 +92,8 @@ export async function serveResourceProxy(options: ResourceProxyOptions): Promise
       handshakeTimeout: headersTimeoutMs,
       // Ambiguous requests are refused.
       insecureHTTPParser: false,
+      // Checked with the rest of the request: Node answers without a Status.
+      requireHostHeader: false,
       // Offers of other protocols may be ignored, and are.
       shouldUpgradeCallback: isWebSocket,
     },
@@ -103,12 +105,12 @@ export async function serveResourceProxy(options: ResourceProxyOptions): Promise
     logger.debug({ error }, 'a TLS handshake with the resource proxy failed');
     socket.destroy();
   });
-  server.on('clientError', (_error, socket: Socket) => socket.destroy());
+  answerUnserved(server);
   await new Promise<void>((resolve, reject) => {
     server.once('error', (cause) =>
       reject(new FatalError(`cannot serve the resource proxy on port ${port}: ${cause.message}`, { cause })),
     );
-    server.listen(port, host, resolve);
+    server.listen(port, listenHost(host), resolve);
   });
   server.on('error', (error) => logger.error({ error }, 'the listener of the resource proxy failed'));
   return {
@@ -135,6 +137,10 @@ async function serve(options: Context, request: IncomingMessage, response: Serve
   const gone = new AbortController();
   response.on('close', () => gone.abort(new Error('the client has left')));
   response.on('error', () => undefined);
+  if (request.headers.upgrade !== undefined) {
+    // Node reads nothing more of a connection after an offer to upgrade that is not taken.
+    response.shouldKeepAlive = false;
+  }
   try {
     const agent = await callerOf(options, request);
     await forward(options, agent, request, response, gone.signal);
@@ -144,7 +150,7 @@ async function serve(options: Context, request: IncomingMessage, response: Serve
     }
     const [code, message] = refusalOf(error, options.logger);
     if (response.headersSent) {
-      response.destroy();
+      breakOff(response);
     }
     // Kubernetes' clients do not look for a Status in answers to these, but show a text.
     else if (isDiscoveryPath(requestPath(request))) {
@@ -160,9 +166,10 @@ async function serveUpgrade(options: Context, request: IncomingMessage, socket: 
   socket.on('error', () => undefined);
   try {
     const agent = await callerOf(options, request);
-    const { resource, query } = requestTarget(request);
+    const { resource, query, user } = requestTarget(request);
+    requireNoImpersonation(user);
     if (!isTerminal(resource)) {
-      throw new ProxyRefusal(400, 'only terminals (pods/exec) are served over WebSocket');
+      throw new ProxyRefusal(403, 'the resource proxy serves only terminals (pods/exec) over WebSocket');
     }
     requireTerminal(options, agent, resource, request);
     upgrade(request, socket, head, (webSocket) =>
@@ -170,7 +177,7 @@ async function serveUpgrade(options: Context, request: IncomingMessage, socket: 
     );
   } catch (error) {
     const [code, message] = refusalOf(error, options.logger);
-    refuseUpgrade(socket, code, statusText(code, message));
+    answerRaw(socket, code, statusText(code, message));
   }
 }
 
@@ -183,6 +190,13 @@ async function callerOf({ callers, metrics }: Context, { headers, socket, url }:
   });
   metrics.request(agent);
   return agent;
+}
+
+/** Argo CD opens terminals with its own rights. @throws ProxyRefusal for a terminal as another user */
+function requireNoImpersonation(user: string | undefined): void {
+  if (user !== undefined) {
+    throw new ProxyRefusal(403, 'impersonation is not served by the resource proxy for terminals');
+  }
 }
 
 /** @throws ProxyRefusal or NoAnswerError when there can be no terminal */
@@ -215,12 +229,14 @@ async function forward(
 ): Promise<void> {
   const { exchange, bodies } = options;
   const { method = '' } = request;
-  const { path, query, resource } = requestTarget(request);
+  const { path, query, resource, user } = requestTarget(request);
   if (isTerminal(resource)) {
+    requireNoImpersonation(user);
     response.setHeader('upgrade', 'websocket');
     requireTerminal(options, agent, resource, request);
   }
-  if (resource?.resource === 'pods' && resource.subresource === 'log' && method === 'GET') {
+  // A request for a log has no place for a user, and agents that do not know one would execute it as themselves.
+  if (resource?.resource === 'pods' && resource.subresource === 'log' && method === 'GET' && user === undefined) {
     if (resource.namespace === '' || resource.name === '') {
       throw new ProxyRefusal(400, 'Missing required parameters: namespace and pod');
     }
@@ -233,7 +249,7 @@ async function forward(
     }
     return;
   }
-  const { uuid, event } = await requestEvent(request, { method, path, query, resource });
+  const { uuid, event } = await requestEvent(request, { method, path, query, resource, user });
   const reader = new ResponseBody(response);
   const expected = bodies.expect(agent, uuid, reader);
   reader.attach(expected);
@@ -250,10 +266,21 @@ async function forward(
     if (error instanceof NoAnswerError) {
       options.metrics.failed(agent, reasons[error.reason]);
     }
+    if (error instanceof WireError) {
+      options.metrics.failed(agent, 'agent_error');
+      throw new ProxyRefusal(502, `the answer of agent ${agent} cannot be read: ${error.message}`);
+    }
     throw error;
   }
   if (answer.status >= 400) {
     options.metrics.failed(agent, 'agent_error');
+  }
+  if (user !== undefined && answer.impersonated !== true) {
+    expected.cancel();
+    throw new ProxyRefusal(
+      501,
+      `agent ${agent} cannot execute requests as ${user}: it is argocd-agent's own, or of an older version`,
+    );
   }
   const { status, contentType = json, streamed = false } = answer;
   if (streamed) {

@@ -44,7 +44,7 @@ export class ResponseBody implements BodyReader {
       if (error === undefined) {
         this.#response.end();
       } else {
-        this.#response.destroy();
+        breakOff(this.#response);
       }
     };
     if (this.#early === undefined) {
@@ -58,4 +58,13 @@ export class ResponseBody implements BodyReader {
     this.ended('the connection to the agent ended');
     this.#expected?.cancel();
   }
+}
+
+/**
+ * Ends a response, and its connection, so that the client sees that it is incomplete. Node ends the connection only for a
+ * response whose turn it is: one that waits for the response before it would stay open for ever.
+ */
+export function breakOff(response: ServerResponse): void {
+  response.destroy();
+  response.req.socket.destroy();
 }

@@ -1,8 +1,7 @@
 import { fingerprintOf, type TokenAuthority } from '../../../lib/auth/index.ts';
-import { aborted, type Logger } from '../../../lib/base/index.ts';
+import { aborted, type Logger, splitHostPort } from '../../../lib/base/index.ts';
 import type { ServerTls } from '../../../lib/wire/index.ts';
 import type { PrincipalCredentials } from '../../credentials.ts';
-import { parseListen } from '../../flags.ts';
 import type { Blocklist } from '../../sessions/blocklist.ts';
 import type { PrincipalSettings } from '../../settings.ts';
 import { firstMaterial } from '../key-material.ts';
@@ -26,7 +25,7 @@ export async function proxyResources(options: {
 }): Promise<void> {
   const { settings, credentials, live, tokens, blocklist, metrics, logger, signal } = options;
   const { resourceProxy, resourceProxyTrust } = credentials;
-  const address = parseListen(settings.flags['resource-proxy-listen']);
+  const address = splitHostPort(settings.flags['resource-proxy-listen']);
   if (resourceProxy === undefined || resourceProxyTrust === undefined || address === undefined) {
     return;
   }

@@ -120,7 +120,7 @@ test('input reaches the agent, output the viewer, and the exit code is reported'
   expect(lines.join('')).not.toContain('one');
 });
 
-test('who names no stream gets all, as the original asks for', async () => {
+test('a request that names no stream gets all of them, as in the original', async () => {
   const { asked } = await start();
   await until(() => asked.length > 0);
   expect(asked[0]).toMatchObject({
@@ -214,7 +214,7 @@ test.each([
   await closes();
 });
 
-test('an agent that is away when it is asked', async () => {
+test('a terminal of an agent that is not connected is refused', async () => {
   const { sees, closes } = await start({ isAway: true });
   await sees(failure(502));
   await closes();

@@ -1,5 +1,4 @@
 import type { IncomingMessage } from 'node:http';
-import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { chosenProtocol } from '../../../lib/live/index.ts';
@@ -54,16 +53,4 @@ export function upgrade(
   opened: (webSocket: WebSocket) => void,
 ): void {
   webSockets.handleUpgrade(request, socket, head, opened);
-}
-
-/** Answers a request to upgrade without doing so, and ends its connection. */
-export function refuseUpgrade(socket: Duplex, code: number, text: string): void {
-  const lines = [
-    `HTTP/1.1 ${code} ${STATUS_CODES[code] ?? ''}`,
-    'Content-Type: application/json',
-    `Content-Length: ${Buffer.byteLength(text)}`,
-    'Connection: close',
-  ];
-  socket.once('finish', () => socket.destroy());
-  socket.end(`${lines.join('\r\n')}\r\n\r\n${text}`);
 }

@@ -5,6 +5,7 @@ export class FakeLiveStream<Out> implements ServerLiveStream<Out> {
   readonly agent: string;
   readonly sent: Out[] = [];
   code: number | undefined;
+  message: string | undefined;
   isPaused = false;
   /** Whether there is room after each message. */
   hasRoom = true;
@@ -38,8 +39,11 @@ export class FakeLiveStream<Out> implements ServerLiveStream<Out> {
     this.isPaused = false;
   }
 
-  finish(code: number = grpcStatus.ok) {
-    this.code ??= code;
+  finish(code: number = grpcStatus.ok, message?: string) {
+    if (this.code === undefined) {
+      this.code = code;
+      this.message = message;
+    }
   }
 }
 

@@ -1,11 +1,71 @@
-{{/* What the controller writes in the namespace of a GitOpsCluster. */}}
+{{/* The namespaces whose GitOpsClusters the controller serves, as JSON; empty with allNamespaces. */}}
+{{- define "addon.watchNamespaces" -}}
+{{- if .Values.controller.allNamespaces -}}
+[]
+{{- else -}}
+{{- concat (list (include "addon.argoCDNamespace" .) (include "addon.gitOpsNamespace" .)) .Values.controller.gitOpsNamespaces | uniq | toJson -}}
+{{- end -}}
+{{- end }}
+
+{{/*
+The GitOpsClusters that the controller would not serve, as JSON: {enrolled: [...], others: [...]}, each namespace/name. Those
+that another version of the release has served have its finalizer. Empty where Helm cannot look (helm template).
+*/}}
+{{- define "addon.unservedGitOpsClusters" -}}
+{{- $served := include "addon.watchNamespaces" . | fromJsonArray -}}
+{{- $enrolled := list -}}
+{{- $others := list -}}
+{{- if and $served (.Capabilities.APIVersions.Has "apps.open-cluster-management.io/v1alpha1/GitOpsCluster") -}}
+{{- range (lookup "apps.open-cluster-management.io/v1alpha1" "GitOpsCluster" "" "").items -}}
+{{- if not (has .metadata.namespace $served) -}}
+{{- $key := printf "%s/%s" .metadata.namespace .metadata.name -}}
+{{- if has "apps.open-cluster-management.io/gitopscluster-cleanup" (.metadata.finalizers | default list) -}}
+{{- $enrolled = append $enrolled $key -}}
+{{- else -}}
+{{- $others = append $others $key -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- dict "enrolled" $enrolled "others" $others | toJson -}}
+{{- end }}
+
+{{/* What the controller reads and writes in the namespace of a GitOpsCluster. */}}
 {{- define "addon.gitOpsNamespaceRules" -}}
 # Certificates, keys and Argo CD's cluster Secrets.
 - apiGroups: ['']
   resources: [secrets, configmaps]
-  verbs: [create, patch, delete]
-# The Lease with an agent's connection is deleted with the agent.
+  verbs: [get, list, watch, create, patch, delete]
+# Deleted before helm uninstall, so that its clusters are detached.
+- apiGroups: [apps.open-cluster-management.io]
+  resources: [gitopsclusters]
+  verbs: [delete]
+# Patched to add tolerations: a cluster that is temporarily unreachable stays enrolled.
+- apiGroups: [cluster.open-cluster-management.io]
+  resources: [placements]
+  verbs: [patch]
+# The principal's Service, and what exposes it.
+- apiGroups: ['']
+  resources: [services]
+  verbs: [list, watch]
+- apiGroups: [discovery.k8s.io]
+  resources: [endpointslices]
+  verbs: [list, watch]
+- apiGroups: [networking.k8s.io]
+  resources: [ingresses]
+  verbs: [list, watch]
+- apiGroups: [gateway.networking.k8s.io]
+  resources: [tlsroutes]
+  verbs: [list, watch]
+- apiGroups: [route.openshift.io]
+  resources: [routes]
+  verbs: [list, watch]
+# The hub's Argo CD and the principal: their images, and whether an application controller runs.
+- apiGroups: [apps]
+  resources: [deployments, statefulsets]
+  verbs: [list, watch]
+# Connections of agents. The Lease of a connection is deleted with the agent.
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
-  verbs: [delete]
+  verbs: [list, watch, delete]
 {{- end }}

@@ -35,6 +35,12 @@
 {{- if ne $p.keepAlive.minInterval "0" -}}
 {{- $_ := set $params "principal.keep-alive.min-interval" $p.keepAlive.minInterval -}}
 {{- end -}}
+{{- $_ := set $params "principal.agent.disconnect-grace-period" $p.agentDisconnectGracePeriod -}}
+{{- $_ := set $params "principal.agent.max-objects" (toString (int64 $p.agentLimits.objects)) -}}
+{{- $_ := set $params "principal.agent.max-bytes" (toString (int64 $p.agentLimits.bytes)) -}}
+{{- $_ := set $params "principal.agent.max-object-bytes" (toString (int64 $p.agentLimits.objectBytes)) -}}
+{{- $_ := set $params "principal.agent.max-writes" (toString (int64 $p.agentLimits.writes)) -}}
+{{- $_ := set $params "principal.agent.max-written-bytes" (toString (int64 $p.agentLimits.writtenBytes)) -}}
 {{- if $p.websocket.enable -}}
 {{- $_ := set $params "principal.websocket.enable" "true" -}}
 {{- end -}}
@@ -87,6 +93,12 @@ REDIS_COMPRESSION_TYPE: redis.compression.type
 PPROF_PORT: pprof.port
 HEALTH_CHECK_PORT: healthz.port
 EVENT_PROCESSORS: event-processors
+AGENT_DISCONNECT_GRACE_PERIOD: agent.disconnect-grace-period
+AGENT_MAX_OBJECTS: agent.max-objects
+AGENT_MAX_BYTES: agent.max-bytes
+AGENT_MAX_OBJECT_BYTES: agent.max-object-bytes
+AGENT_MAX_WRITES: agent.max-writes
+AGENT_MAX_WRITTEN_BYTES: agent.max-written-bytes
 REDIS_TLS_ENABLED: redis.tls.enabled
 REDIS_PROXY_SERVER_TLS_CERT_PATH: redis.proxy.server.tls.cert-path
 REDIS_PROXY_SERVER_TLS_KEY_PATH: redis.proxy.server.tls.key-path

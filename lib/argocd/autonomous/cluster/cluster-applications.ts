@@ -3,7 +3,6 @@ import {
   Inbox,
   type InboxOutcome,
   type ObjectRef,
-  type OutboundEvent,
   Outbox,
   type ResourceKey,
   type Runtime,
@@ -16,16 +15,18 @@ import type { Application } from '../../application.ts';
 import { specChecksum } from '../../checksums.ts';
 import { annotations } from '../../names.ts';
 import type { AgentKind, ConnectedPrincipal, Listed, ObjectMessage, SourceSync } from '../../peer/kind-sync.ts';
-import type { ApplicationMessage, Message, PeerConnection, RequestUpdate } from '../../peer/messages.ts';
-import { SourceLink } from '../../peer/source-link.ts';
+import type { ApplicationMessage, PeerConnection, RequestUpdate } from '../../peer/messages.ts';
+import { SourcePeer } from '../../peer/source-peer.ts';
+import { stateMessage } from '../../peer/state-message.ts';
 import type { SyncStats } from '../../peer/stats.ts';
 import { placeOf } from '../../place.ts';
 import { isSkipped } from '../../routing.ts';
 import { Terminations } from '../../terminations.ts';
-import { ApplicationWriter } from '../../writing/application-writer.ts';
+import { applicationNames } from '../../writing/kind-names.ts';
 import type { Plan } from '../../writing/plan.ts';
-import { fieldsOfSource, hubSpecOf, mirrorDigest } from '../mirror.ts';
-import { planOwnOperation, planOwnTermination, planOwnTriggers } from './request-plan.ts';
+import { PlanWriter } from '../../writing/plan-writer.ts';
+import { fieldsOfSource, hubSpecOf, mirrorDigest, mirroredUid } from '../mirror.ts';
+import { isUnderWay, planOwnOperation, planOwnTermination, planOwnTriggers } from './request-plan.ts';
 
 /** How {@link ClusterApplications} work. */
 export interface ClusterApplicationsOptions {
@@ -37,23 +38,23 @@ export interface ClusterApplicationsOptions {
   readonly tuning?: Tuning | undefined;
 }
 
-/** What a user asked for on the mirror. */
+/** A request of a user on the mirror. */
 interface Intent {
   readonly ref: ObjectRef;
   readonly message: ApplicationMessage;
-  /** Not as it came: it is taken up again. */
+  /** Set when the request is processed again. */
   readonly again?: string;
 }
 
 /**
  * A Go principal takes a creation for done while what was there before is still being deleted. One that follows a deletion
- * so soon is therefore told once more a little later.
+ * so soon is therefore sent once more a little later.
  */
 const soonMs = 30_000;
 const againMs = 5_000;
 
 /**
- * The agent's side of autonomous mode: the cluster owns its Applications, and the principal is told of each as it is now.
+ * The agent's side of autonomous mode: the cluster owns its Applications, and the principal gets each as it is now.
  * From the principal it takes only what users ask of Argo CD: refresh, sync, terminate. It knows a store, a connection and
  * a clock, no Kubernetes and no gRPC.
  */
@@ -64,9 +65,9 @@ export class ClusterApplications implements AgentKind<SourceSync> {
   readonly #newId: () => string;
   readonly #view: View<Application>;
   readonly #outbox: Outbox<Application>;
-  readonly #writer: ApplicationWriter;
+  readonly #writer: PlanWriter<Application>;
   readonly #snapshots = new WeakMap<Application, Snapshot<Application>>();
-  /** What had started last when an operation was first tried. */
+  /** The operation that had started last when a new one was first tried. */
   readonly #tried = new WeakMap<ApplicationMessage, { readonly startedAt: unknown }>();
   /**
    * Operations that wait for the end of another one, by Application. They are not acknowledged before they are set, so that
@@ -74,10 +75,10 @@ export class ClusterApplications implements AgentKind<SourceSync> {
    */
   readonly #deferred = new Map<string, ApplicationMessage>();
   readonly #terminations = new Terminations<ApplicationMessage>();
-  /** Applications whose deletion the principal was told a moment ago. */
+  /** Applications whose deletion was sent a moment ago. */
   readonly #justDeleted = new Set<string>();
   #inbox: Inbox<Intent> | undefined;
-  readonly #link: SourceLink;
+  readonly #peer: SourcePeer<Application>;
   #isClosed = false;
   /** What the principal calls this agent. */
   #name = '';
@@ -94,18 +95,30 @@ export class ClusterApplications implements AgentKind<SourceSync> {
     });
     this.#outbox = new Outbox<Application>({
       source: { read: (key) => this.#read(key) },
-      // A Go principal does not replace an incarnation; it has to hear that the one before is gone.
+      // A Go principal does not replace an incarnation; the deletion of the one before has to be sent.
       replaces: false,
       runtime: options.runtime,
       tuning: options.tuning,
     });
-    this.#link = new SourceLink([this.#outbox], (connection) => this.#send(connection));
-    this.#writer = new ApplicationWriter({
+    this.#peer = new SourcePeer<Application>({
+      kind: this.kind,
+      states: this.#outbox,
+      read: (key) => this.#read(key),
+      keys: () => Array.from(this.#view.values(), ({ metadata }) => this.#key(metadata.name)),
+      count: () => this.#view.size,
+      keyOf: ({ name }) => this.#key(name),
+      // What a Go principal has besides the spec is not known.
+      hasChecksum: ({ object }, checksum) => specChecksum(hubSpecOf(object, this.#name)) === checksum,
+      start: (connection) => this.#send(connection),
+      peer: {},
+      runtime: options.runtime,
+    });
+    this.#writer = new PlanWriter({
+      names: applicationNames,
       store: options.applications,
       view: this.#view,
-      objection: () => undefined,
-      ensureNamespace: undefined,
-      log: options.runtime.log,
+      isHidden: isSkipped,
+      runtime: options.runtime,
     });
   }
 
@@ -121,7 +134,7 @@ export class ClusterApplications implements AgentKind<SourceSync> {
         supersedes: () => false,
         once: () => true,
         onError: (error, { ref }, attempt) =>
-          log.warn({ err: error, application: placeOf(ref), attempt }, 'request not carried out, will retry'),
+          log.warn({ error, application: placeOf(ref), attempt }, 'request not carried out, will retry'),
         runtime: this.#options.runtime,
         tuning: this.#options.tuning,
       },
@@ -141,26 +154,26 @@ export class ClusterApplications implements AgentKind<SourceSync> {
     });
   }
 
-  connected(connection: PeerConnection, { agent }: ConnectedPrincipal): void {
-    this.#name = agent;
+  connected(connection: PeerConnection, principal: ConnectedPrincipal): void {
+    this.#name = principal.agent;
     this.#inbox?.reconnected();
-    this.#link.connected(connection);
+    this.#peer.connected(connection, principal);
   }
 
   disconnected(): void {
-    this.#link.disconnected();
+    this.#peer.disconnected();
   }
 
   open(): void {
-    this.#link.open();
+    this.#peer.open();
   }
 
   writable(): void {
-    this.#outbox.writable();
+    this.#peer.writable();
   }
 
   acknowledged(event: { readonly resourceId: string; readonly eventId: string }): boolean {
-    return this.#outbox.acknowledged(event.resourceId, event.eventId);
+    return this.#peer.acknowledged(event);
   }
 
   receive(message: ObjectMessage): boolean {
@@ -179,58 +192,33 @@ export class ClusterApplications implements AgentKind<SourceSync> {
     }
   }
 
-  peerReported({ name, uid, checksum, digest }: RequestUpdate): string | undefined {
-    const key = this.#key(name);
-    const local = this.#local(key);
-    if (uid === '') {
-      this.#outbox.peerHolds(key, undefined);
-    } else if (digest !== undefined) {
-      this.#outbox.peerHolds(key, { uid, digest: digest === '' ? undefined : digest });
-    } else if (
-      local === undefined ||
-      this.#outbox.held(key)?.uid !== uid ||
-      specChecksum(hubSpecOf(local, this.#name)) !== checksum
-    ) {
-      // What a Go principal has besides the spec is not known.
-      this.#outbox.peerHolds(key, { uid });
-    }
-    // What is not here now may be here by the time it has told everything.
-    return local === undefined && !this.#outbox.knows(key) ? undefined : name;
+  peerReported(update: RequestUpdate): string | undefined {
+    return this.#peer.peerReported(update);
   }
 
   peerLacks(id: string): void {
-    this.#outbox.peerHolds(this.#key(id), undefined);
+    this.#peer.peerLacks(id);
   }
 
-  list(): Listed[] {
-    const listed = [];
-    for (const { metadata } of this.#view.values()) {
-      const { name, namespace = '', uid = '' } = metadata;
-      if (this.#local(this.#key(name)) !== undefined) {
-        listed.push({ id: name, name, namespace, uid });
-      }
-    }
-    return listed;
+  list(): Iterable<Listed> {
+    return this.#peer.list();
   }
 
   stats(): SyncStats {
-    return {
-      pending: this.#outbox.pending,
-      inFlight: this.#outbox.inFlight,
-      queued: this.#inbox?.queued ?? 0,
-      retrying: this.#inbox?.retrying ?? 0,
-    };
+    const { queued = 0, retrying = 0 } = this.#inbox ?? {};
+    return { ...this.#peer.stats(), queued, retrying };
   }
 
   close(): void {
     this.#isClosed = true;
-    this.#outbox.close();
+    this.#peer.close();
   }
 
   #send(connection: PeerConnection): void {
     this.#outbox.connected({
       send: (delivery) => {
-        const isTaken = connection.send(messageFor(delivery));
+        const isTaken =
+          delivery.type === 'intent' || connection.send(stateMessage(delivery, { target: 'application' }));
         if (isTaken && delivery.type === 'delete') {
           this.#justDeleted.add(delivery.key.name);
           this.#clock.after(soonMs, () => this.#justDeleted.delete(delivery.key.name));
@@ -335,20 +323,8 @@ export class ClusterApplications implements AgentKind<SourceSync> {
     return outcome;
   }
 
-  async #run(
-    ref: ObjectRef,
-    plan: (local: Application | undefined) => Plan,
-    signal: AbortSignal,
-  ): Promise<InboxOutcome> {
-    const result = await this.#writer.run(
-      ref,
-      (local) => plan(local === undefined || isSkipped(local) ? undefined : local),
-      signal,
-    );
-    if (result.is === 'stopped') {
-      this.#options.runtime.log.warn({ application: placeOf(ref) }, result.message);
-    }
-    return result.is === 'unsettled' || (result.is === 'stopped' && result.mayPass) ? 'retry' : 'done';
+  #run(ref: ObjectRef, plan: (local: Application | undefined) => Plan, signal: AbortSignal): Promise<InboxOutcome> {
+    return this.#writer.once(ref, (local) => plan(local === undefined || isSkipped(local) ? undefined : local), signal);
   }
 
   #acknowledge({ ref, message, again }: Intent): void {
@@ -357,9 +333,20 @@ export class ClusterApplications implements AgentKind<SourceSync> {
       return;
     }
     if (this.#deferred.get(ref.name)?.eventId !== message.eventId) {
-      this.#link.connection?.acknowledge(message);
-      // What is told after this is the answer, also when nothing came of it.
-      this.#outbox.repeat(this.#key(ref.name));
+      this.#peer.connection?.acknowledge(message);
+      this.#answer(this.#key(ref.name), message);
+    }
+  }
+
+  /**
+   * The report after the acknowledgement answers a request, also one without effect. While the request is under way here,
+   * and the principal was told so, that report is still to come by itself.
+   */
+  #answer(key: ResourceKey, message: ApplicationMessage): void {
+    const local = this.#local(key);
+    if (local === undefined || !isUnderWay(message, local) || !this.#outbox.isSent(key)) {
+      // The request was made on a mirror. Told to create what it has, a Go principal would drop the operation of it.
+      this.#outbox.repeat(key, { uid: mirroredUid(message.object) });
     }
   }
 
@@ -372,19 +359,8 @@ export class ClusterApplications implements AgentKind<SourceSync> {
   }
 }
 
-function messageFor(delivery: OutboundEvent<Application>): Message {
-  const { key, resourceId, eventId } = delivery;
-  const common = { target: 'application', resourceId, eventId } as const;
-  if (delivery.type === 'delete') {
-    const { uid, version: resourceVersion } = delivery;
-    const metadata = { name: key.name, namespace: key.namespace, uid, resourceVersion };
-    return { ...common, type: 'delete', object: { metadata, spec: {} } };
-  }
-  return { ...common, type: delivery.type === 'create' ? 'create' : 'spec-update', object: delivery.snapshot.object };
-}
-
 /**
- * The object as the principal is told of it. Marks of a managed past would be taken by a Go principal for the identity of
+ * The object as it is sent to the principal. A Go principal would take marks of a managed past for the identity of
  * the mirror.
  */
 function asSent(local: Application): Application {

@@ -1,6 +1,7 @@
 import { isEqual, type MergePatch } from '../../../base/index.ts';
 import type { Application } from '../../application.ts';
-import { isSameOperation, withoutStaleState } from '../../operation-state.ts';
+import { isRunning, isSameOperation, withoutFormerState } from '../../operation-state.ts';
+import type { ApplicationMessage } from '../../peer/messages.ts';
 import { triggersOf } from '../../triggers.ts';
 import type { Plan } from '../../writing/plan.ts';
 import { mirroredUid } from '../mirror.ts';
@@ -42,6 +43,10 @@ export function planOwnOperation(
   if (operation === undefined || isEqual(local.operation, operation)) {
     return { action: 'none' };
   }
+  if (isRunning(mirror) && isEqual(mirror.status?.operationState?.operation, operation)) {
+    // A Go principal may send back what was reported to it. Argo CD takes no request for an operation that runs already.
+    return { action: 'none' };
+  }
   if (state?.startedAt !== before.startedAt && isSameOperation(state?.operation, operation)) {
     return { action: 'none' };
   }
@@ -52,12 +57,12 @@ export function planOwnOperation(
   return update(local, {
     metadata: { resourceVersion: local.metadata.resourceVersion },
     operation,
-    ...withoutStaleState(local),
+    ...withoutFormerState(local),
   });
 }
 
 /**
- * Decides what the wish to end the running operation does here: it is about the one that the mirror shows. The resource
+ * Decides what a request to terminate the running operation does here: it is about the one that the mirror shows. The resource
  * version makes sure that it did not end meanwhile, or another begin.
  */
 export function planOwnTermination(mirror: Application, local: Application | undefined): Plan {
@@ -74,6 +79,21 @@ export function planOwnTermination(mirror: Application, local: Application | und
     metadata: { resourceVersion: local.metadata.resourceVersion },
     status: { operationState: { phase: 'Terminating' } },
   });
+}
+
+/**
+ * Whether an Application shows a request as made, and Argo CD has not answered it yet. An update that requests nothing is
+ * under way in every state.
+ */
+export function isUnderWay({ type, object }: ApplicationMessage, local: Application): boolean {
+  switch (type) {
+    case 'set-operation':
+      return isEqual(local.operation, object.operation);
+    case 'terminate-operation':
+      return local.status?.operationState?.phase === 'Terminating';
+    default:
+      return isEqual({ ...triggersOf(local), ...triggersOf(object) }, triggersOf(local));
+  }
 }
 
 /** Why a request that was made on a mirror is not for this Application. */

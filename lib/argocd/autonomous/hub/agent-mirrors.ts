@@ -1,12 +1,20 @@
-import { Inbox, type InboxOutcome, type ObjectRef, type Runtime, type Tuning, type View } from '../../../sync/index.ts';
+import {
+  Inbox,
+  type InboxOutcome,
+  type ObjectRef,
+  type Runtime,
+  type StoreChange,
+  type Tuning,
+  type View,
+} from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
 import { specChecksum } from '../../checksums.ts';
 import type { Copy, CopySync, ObjectMessage } from '../../peer/kind-sync.ts';
 import type { ApplicationMessage, PeerConnection, RequestUpdate } from '../../peer/messages.ts';
 import { ReliableMessages } from '../../peer/reliable-messages.ts';
 import type { SyncStats } from '../../peer/stats.ts';
-import type { ApplicationWriter } from '../../writing/application-writer.ts';
-import { fieldsOfMirror, isMarked, mirrorDigest, mirroredUid, sourceSpecOf } from '../mirror.ts';
+import type { PlanWriter } from '../../writing/plan-writer.ts';
+import { fieldsOfMirror, isMarked, isSkippedOnHub, mirrorDigest, mirroredUid, sourceSpecOf } from '../mirror.ts';
 import { MessageHistory, messageId } from './message-history.ts';
 import type { MirrorFailure } from './mirror-failure.ts';
 import { MirrorKeeper } from './mirror-keeper.ts';
@@ -17,20 +25,24 @@ import { MirrorRequests, type ReceivedRequests } from './mirror-requests.ts';
 export interface AgentMirrorsOptions {
   readonly agent: string;
   readonly principalUid: string;
-  /** What the hub calls the agent's cluster; undefined while there is none. */
+  /** The hub's name for the agent's cluster; undefined while there is none. */
   readonly cluster: () => string | undefined;
   readonly adoptionPolicy: MirrorAdoptionPolicy;
   /** The hub's Applications. */
   readonly view: View<Application>;
   /** Names of the Applications in the agent's namespace. */
   readonly names: () => Iterable<string>;
-  readonly writer: ApplicationWriter;
-  readonly onFailure: (trouble: MirrorFailure) => void;
+  readonly writer: PlanWriter<Application>;
+  readonly onFailure: (failure: MirrorFailure) => void;
+  /** The agent connected or disconnected. */
+  readonly presenceChanged: (isThere: boolean) => void;
+  /** Waits until the agent may write again; called before each of its messages is processed. Default: no wait. */
+  readonly pace?: ((agent: string, signal: AbortSignal) => Promise<void>) | undefined;
   readonly runtime: Runtime;
   readonly tuning?: Tuning | undefined;
 }
 
-/** Something to do for one mirror: what the agent said, or a look at what changed. */
+/** Work for one mirror: a message of the agent, or something that changed on the hub. */
 type Work =
   | {
       readonly is: 'message';
@@ -38,13 +50,13 @@ type Work =
       readonly id: string;
       readonly message: ApplicationMessage;
       readonly received: ReceivedRequests;
-      /** On which it came. */
+      /** The connection on which it came. */
       readonly connection: PeerConnection | undefined;
     }
   | { readonly is: 'reconcile'; readonly name: string; readonly id: string }
-  | { readonly is: 'doubt'; readonly name: string; readonly id: string };
+  | { readonly is: 'verify'; readonly name: string; readonly id: string };
 
-/** The mirrors of one autonomous agent. They are kept as it said last, also while it is away. */
+/** The mirrors of one autonomous agent. They are kept as it reported last, also while it is disconnected. */
 export class AgentMirrors implements CopySync {
   readonly kind = 'Application';
   readonly #options: AgentMirrorsOptions;
@@ -89,7 +101,7 @@ export class AgentMirrors implements CopySync {
         idOf: ({ id }) => id,
         supersedes,
         onError: (error, { name }, attempt) =>
-          log.warn({ agent, application: `${agent}/${name}`, attempt, err: error }, 'mirror not written, will retry'),
+          log.warn({ agent, application: `${agent}/${name}`, attempt, error }, 'mirror not written, will retry'),
         runtime: options.runtime,
         tuning: options.tuning,
       },
@@ -99,6 +111,7 @@ export class AgentMirrors implements CopySync {
 
   connected(connection: PeerConnection): void {
     this.#connection = connection;
+    this.#options.presenceChanged(true);
     this.#inbox.reconnected();
     this.#messages.connected(connection);
     this.#requests.connected(connection);
@@ -106,6 +119,7 @@ export class AgentMirrors implements CopySync {
 
   disconnected(): void {
     this.#connection = undefined;
+    this.#options.presenceChanged(false);
     this.#messages.disconnected();
     this.#requests.disconnected();
   }
@@ -121,7 +135,7 @@ export class AgentMirrors implements CopySync {
     }
     const isRequest = this.#requests.acknowledged(event);
     if (isRequest) {
-      // Whatever came of it, the mirror is to show it.
+      // The mirror has to show the result, whatever it is.
       this.#ask(event.resourceId.slice(0, event.resourceId.lastIndexOf('_')));
     }
     return isRequest;
@@ -160,7 +174,7 @@ export class AgentMirrors implements CopySync {
     return copies;
   }
 
-  holding({ namespace, name }: ObjectRef): RequestUpdate {
+  reportOf({ namespace, name }: ObjectRef): RequestUpdate {
     const mirror = this.#keeper.mirror(name);
     const uid = this.#keeper.shownUid(name);
     const common = { kind: 'Application', name, namespace } as const;
@@ -170,14 +184,15 @@ export class AgentMirrors implements CopySync {
     const { agent } = this.#options;
     const isSettled =
       isMarked(mirror) &&
+      isSkippedOnHub(mirror) &&
       mirroredUid(mirror) === uid &&
       mirror.metadata.deletionTimestamp === undefined &&
-      !this.#keeper.isTroubled(name) &&
+      !this.#keeper.hasFailed(name) &&
       !this.#inbox.isBusy(name);
     return {
       ...common,
       uid,
-      // None, or an empty one, which is no digest of anything, makes an agent of either kind say what it has.
+      // None, or an empty one, which is no digest of anything, makes an agent of either kind report what it has.
       checksum: isSettled ? specChecksum(sourceSpecOf(mirror, agent)) : null,
       digest: isSettled ? mirrorDigest(fieldsOfMirror(mirror, agent), mirror) : '',
     };
@@ -188,7 +203,7 @@ export class AgentMirrors implements CopySync {
   }
 
   sourceRestarted(): void {
-    // The agent hears by the resync what the hub has. Requests that it did not acknowledge are made again anyway.
+    // The resync reports to the agent what the hub has. Requests that it did not acknowledge are sent again anyway.
   }
 
   stats(): SyncStats {
@@ -196,12 +211,12 @@ export class AgentMirrors implements CopySync {
       pending: this.#requests.pending + this.#messages.pending,
       inFlight: this.#requests.inFlight,
       queued: this.#inbox.queued,
-      retrying: this.#inbox.retrying + this.#keeper.troubled,
+      retrying: this.#inbox.retrying + this.#keeper.retrying,
     };
   }
 
-  troubles(): MirrorFailure[] {
-    return this.#keeper.troubles();
+  failures(): MirrorFailure[] {
+    return this.#keeper.failures();
   }
 
   /** Whether the hub's object of this name and uid is a mirror, whatever users made of it. */
@@ -209,17 +224,17 @@ export class AgentMirrors implements CopySync {
     return uid !== undefined && this.#keeper.desired(name)?.mirrorUid === uid;
   }
 
-  /** Takes up what is there. Called once. */
+  /** Records the mirrors that an earlier process made. Called once. */
   begin(): void {
     this.#keeper.begin();
   }
 
   /** The hub's object of this name changed. */
-  hubChange(name: string, now: Application | undefined): void {
-    this.#keeper.hubChange(name, now);
+  hubChange(name: string, change: StoreChange<Application>): void {
+    this.#keeper.hubChange(name, change);
   }
 
-  /** What the hub calls the agent's cluster may have changed. */
+  /** The hub's name for the agent's cluster may have changed. */
   clusterChanged(): void {
     this.#keeper.clusterChanged();
   }
@@ -231,18 +246,18 @@ export class AgentMirrors implements CopySync {
     this.#keeper.close();
   }
 
-  /** The object's creation has not shown up. */
-  doubt({ name }: ObjectRef): void {
-    this.#inbox.receive({ is: 'doubt', name, id: this.#options.runtime.newId() });
+  /** A created mirror has not appeared in the cache: read it. */
+  verify({ name }: ObjectRef): void {
+    this.#inbox.receive({ is: 'verify', name, id: this.#options.runtime.newId() });
   }
 
-  /** Makes the agent say what it has of this name. */
+  /** Asks the agent to report what it has of this name. */
   #ask(name: string): void {
     this.#messages.post(`ask-${name}`, () => ({
       target: 'resourceResync',
       type: 'request-update',
       // Without checksum a Go agent answers in any case.
-      payload: { ...this.holding(this.#ref(name)), checksum: null },
+      payload: { ...this.reportOf(this.#ref(name)), checksum: null },
     }));
   }
 
@@ -250,21 +265,22 @@ export class AgentMirrors implements CopySync {
     if (connection === this.#connection) {
       connection?.acknowledge(message);
     } else {
-      // Who said it may have gone, or have lost its memory, since.
+      // The process that sent it may have restarted since.
       this.#ask(name);
     }
   }
 
   async #apply(work: Work, signal: AbortSignal): Promise<InboxOutcome> {
     const { name } = work;
+    await this.#options.pace?.(this.#options.agent, signal);
     switch (work.is) {
-      case 'doubt':
+      case 'verify':
         await this.#options.writer.read(this.#ref(name), signal);
         return 'done';
       case 'reconcile':
         return this.#keeper.reconcile(name, signal);
       case 'message':
-        this.#history.said(work.message);
+        this.#history.received(work.message);
         return this.#keeper.take(work.message, work.received, signal);
     }
   }

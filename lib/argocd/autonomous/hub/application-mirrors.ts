@@ -9,11 +9,13 @@ import {
 } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
 import type { CopySync, HubKind } from '../../peer/kind-sync.ts';
-import { ApplicationWriter } from '../../writing/application-writer.ts';
+import { isSkipped } from '../../routing.ts';
+import { mirrorNames } from '../../writing/kind-names.ts';
+import { namespaceMaker } from '../../writing/missing-namespace.ts';
+import { PlanWriter } from '../../writing/plan-writer.ts';
 import { AgentMirrors } from './agent-mirrors.ts';
 import type { MirrorFailure } from './mirror-failure.ts';
 import type { MirrorAdoptionPolicy } from './mirror-plan.ts';
-import { namespaceMaker } from './missing-namespace.ts';
 
 /** How {@link ApplicationMirrors} work. */
 export interface ApplicationMirrorsOptions {
@@ -23,29 +25,35 @@ export interface ApplicationMirrorsOptions {
   readonly principalUid: string;
   /**
    * What the hub's Argo CD calls the agent's cluster; undefined while there is no such cluster, and then nothing is mirrored
-   * (tell of the change with {@link ApplicationMirrors.clusterChanged}). Default: the agent's name.
+   * (report a change with {@link ApplicationMirrors.clusterChanged}). Default: the agent's name.
    */
   readonly clusterOf?: (agent: string) => string | undefined;
-  /** Makes a namespace that is missing. It rejects if that is not wanted: mirrors in it then wait until it is there. */
+  /** Makes a namespace that is missing. It rejects if that is not allowed: mirrors in it then wait until it is there. */
   readonly ensureNamespace?: ((namespace: string, signal: AbortSignal) => Promise<void>) | undefined;
   /** Whether an Application that is nobody's mirror is taken over by an agent's of the same name. Default: never. */
   readonly adoptionPolicy?: MirrorAdoptionPolicy;
-  /** Hears what cannot be mirrored and why, once per reason, for people to see. */
-  readonly onFailure?: (trouble: MirrorFailure) => void;
+  /** Called for what cannot be mirrored and why, once per reason, for people to see. */
+  readonly onFailure?: (failure: MirrorFailure) => void;
+  /** Called when an agent connected or disconnected. */
+  readonly presenceChanged?: (agent: string, isThere: boolean) => void;
+  /** Waits until the agent may write again; called before each of its messages is processed. Default: no wait. */
+  readonly pace?: ((agent: string, signal: AbortSignal) => Promise<void>) | undefined;
   readonly runtime: Runtime;
   readonly tuning?: Tuning | undefined;
 }
 
+const noNames: ReadonlySet<string> = new Set();
+
 /**
  * The hub's side of autonomous mode, for all agents: shows every agent's Applications as mirrors in the namespace named
- * after it, keeps them as the agent says, whatever users do to them, and passes on what users ask of Argo CD. An agent
+ * after it, keeps them as the agent reports, whatever users do to them, and passes on what users request of Argo CD. An agent
  * reaches nothing outside its namespace.
  */
 export class ApplicationMirrors implements HubKind<CopySync> {
   readonly #options: ApplicationMirrorsOptions;
   readonly #clock: Clock;
   readonly #view: View<Application>;
-  readonly #writer: ApplicationWriter;
+  readonly #writer: PlanWriter<Application>;
   readonly #stop = new AbortController();
   readonly #peers = new Map<string, AgentMirrors>();
   /** Names of Applications by namespace. */
@@ -57,14 +65,15 @@ export class ApplicationMirrors implements HubKind<CopySync> {
     this.#view = new View({
       clock: this.#clock,
       changed: (ref, change) => this.#hubChange(ref, change),
-      doubted: (ref) => this.#peers.get(ref.namespace)?.doubt(ref),
+      doubted: (ref) => this.#peers.get(ref.namespace)?.verify(ref),
     });
-    this.#writer = new ApplicationWriter({
+    this.#writer = new PlanWriter({
+      names: mirrorNames,
       store: options.applications,
       view: this.#view,
-      objection: () => undefined,
+      isHidden: isSkipped,
       ensureNamespace: namespaceMaker(options.ensureNamespace),
-      log: options.runtime.log,
+      runtime: options.runtime,
     });
   }
 
@@ -86,9 +95,11 @@ export class ApplicationMirrors implements HubKind<CopySync> {
         cluster: () => (options.clusterOf === undefined ? agent : options.clusterOf(agent)),
         adoptionPolicy: options.adoptionPolicy ?? 'never',
         view: this.#view,
-        names: () => this.#names.get(agent) ?? [],
+        names: () => this.namesIn(agent),
         writer: this.#writer,
         onFailure: options.onFailure ?? (() => undefined),
+        presenceChanged: (isThere) => options.presenceChanged?.(agent, isThere),
+        pace: options.pace,
         runtime: this.#options.runtime,
         tuning: this.#options.tuning,
       });
@@ -103,22 +114,28 @@ export class ApplicationMirrors implements HubKind<CopySync> {
     this.#peers.delete(agent);
   }
 
-  /** What the hub calls the agent's cluster may have changed. */
+  /** The hub's name for the agent's cluster may have changed. */
   clusterChanged(agent: string): void {
     this.#peers.get(agent)?.clusterChanged();
   }
 
-  /** Whether a hub Application is known to be a mirror, also when somebody took away all that says so. */
+  /** Whether a hub Application is known to be a mirror, also when somebody removed all its marks. */
   isMirror({ metadata }: Application): boolean {
     return this.#peers.get(metadata.namespace ?? '')?.isMirror(metadata.name, metadata.uid) ?? false;
   }
 
-  /** What cannot be mirrored at present. */
-  troubles(agent: string): MirrorFailure[] {
-    return this.#peers.get(agent)?.troubles() ?? [];
+  /** Names of the Applications in an agent's namespace: mirrors, and what else is there. */
+  namesIn(agent: string): ReadonlySet<string> {
+    return this.#names.get(agent) ?? noNames;
   }
 
-  #hubChange(ref: ObjectRef, { now }: StoreChange<Application>): void {
+  /** The Applications of an agent that cannot be mirrored at present. */
+  failures(agent: string): MirrorFailure[] {
+    return this.#peers.get(agent)?.failures() ?? [];
+  }
+
+  #hubChange(ref: ObjectRef, change: StoreChange<Application>): void {
+    const { now } = change;
     const names = this.#names.get(ref.namespace);
     if (now === undefined) {
       names?.delete(ref.name);
@@ -130,6 +147,6 @@ export class ApplicationMirrors implements HubKind<CopySync> {
     } else {
       names.add(ref.name);
     }
-    this.#peers.get(ref.namespace)?.hubChange(ref.name, now);
+    this.#peers.get(ref.namespace)?.hubChange(ref.name, change);
   }
 }

@@ -1,12 +1,12 @@
 import type { ApplicationMessage } from '../../peer/messages.ts';
 
-/** Names not in use of which something may be remembered. */
+/** Names not in use whose last message may be remembered. */
 const mostUnused = 4_096;
 /** Words about one name that are remembered. */
 const mostPerName = 8;
 
 /**
- * What an agent said last about each name. Asked about it, a Go agent says the last again under the same id, which is then
+ * An agent's last message about each name. Asked about it, a Go agent repeats the last under the same id, which is then
  * an answer and no copy; of anything earlier it is a copy that comes late.
  */
 export class MessageHistory {
@@ -20,19 +20,19 @@ export class MessageHistory {
     this.#inUse = options.inUse;
   }
 
-  /** What a message is: heard for the first time, the last one said again, or an earlier one that nothing follows from. */
+  /** What a message is: a new one, one that is to be processed again, or an earlier one, which is not processed. */
   is(message: ApplicationMessage): 'new' | 'again' | 'late' {
     const ids = this.#done.get(message.object.metadata.name);
     const id = stateId(message);
-    if (ids?.at(-1) === id) {
-      return 'again';
+    if (ids?.includes(id) !== true) {
+      return 'new';
     }
     // That there is no such Application may be found time and again.
-    return message.type !== 'delete' && ids?.includes(id) === true ? 'late' : 'new';
+    return ids.at(-1) === id || message.type === 'delete' ? 'again' : 'late';
   }
 
   /** The message is being done. */
-  said(message: ApplicationMessage): void {
+  received(message: ApplicationMessage): void {
     const { name } = message.object.metadata;
     const id = stateId(message);
     const earlier = (this.#done.get(name) ?? []).filter((one) => one !== id);
@@ -52,7 +52,7 @@ export function messageId({ type, resourceId, eventId }: ApplicationMessage): st
   return `${type}/${resourceId}/${eventId}`;
 }
 
-/** Equal for messages that say the same: a Go agent calls one state a creation first and an update later. */
+/** Equal for messages with the same content: a Go agent calls one state a creation first and an update later. */
 function stateId({ type, resourceId, eventId }: ApplicationMessage): string {
   return `${type === 'delete' ? type : ''}/${resourceId}/${eventId}`;
 }

@@ -15,7 +15,7 @@ import {
   projectObjection,
 } from '../mirror.ts';
 
-/** What an autonomous agent said last about one of its Applications, and how far its mirror is. */
+/** An autonomous agent's last report of one of its Applications, and how far its mirror is. */
 export interface DesiredMirror {
   /** UID of the agent's object. */
   readonly sourceUid: string;
@@ -26,7 +26,7 @@ export interface DesiredMirror {
   readonly settledSpec: string | undefined;
 }
 
-/** What is wanted after the agent said what its Application is like. */
+/** What is desired after a report of the agent. */
 export function desiredMirrorAfter(source: Application, earlier: DesiredMirror | undefined): DesiredMirror {
   const sourceUid = source.metadata.uid ?? '';
   const fields = fieldsOfSource(source);
@@ -40,7 +40,7 @@ export function desiredMirrorAfter(source: Application, earlier: DesiredMirror |
   };
 }
 
-/** After a start, a mirror that is there counts as right until its agent says otherwise. */
+/** After a start, a mirror is as desired until its agent reports something. */
 export function desiredMirrorAsFound(mirror: Application, agent: string): DesiredMirror {
   return {
     sourceUid: mirroredUid(mirror),
@@ -50,7 +50,7 @@ export function desiredMirrorAsFound(mirror: Application, agent: string): Desire
   };
 }
 
-/** The mirror is as wanted: how it looks is remembered, to know when somebody changes it. Without one: it is waited for. */
+/** The mirror is as desired: records what it looks like, to detect changes. Without one: it is waited for. */
 export function settled(desired: DesiredMirror, mirror: Application | undefined): DesiredMirror {
   return mirror === undefined
     ? { ...desired, mirrorUid: '' }
@@ -58,8 +58,8 @@ export function settled(desired: DesiredMirror, mirror: Application | undefined)
 }
 
 /**
- * Whether somebody else changed what the agent decides: spec, existence, or what tells that it is a mirror. Labels and annotations are put right
- * with the agent's next word, as by argocd-agent's principal.
+ * Whether somebody else changed what the agent decides: spec, existence, or its marks. Labels and annotations are corrected
+ * with the agent's next report, as by argocd-agent's principal.
  */
 export function hasMirrorDrifted(mirror: Application, desired: DesiredMirror, place: MirrorPlace): boolean {
   if (mirror.metadata.uid !== desired.mirrorUid) {
@@ -81,9 +81,9 @@ export interface MirrorPlanOptions {
   readonly name: string;
   readonly place: MirrorPlace;
   readonly adoptionPolicy: MirrorAdoptionPolicy;
-  /** The time of this write, for the annotation that tells it. */
+  /** The time of this write, for its annotation. */
   readonly now: Date;
-  /** The agent's own words, when it has just said them: status, operation and answered triggers are taken from there. */
+  /** The agent's report, if one is being processed: status, operation and answered triggers are taken from there. */
   readonly report?: { readonly source: Application; readonly context: ReportContext } | undefined;
 }
 
@@ -134,7 +134,7 @@ export function planMirrorDeletion(
   return isMeant ? removal(mirror) : { action: 'none' };
 }
 
-/** Decides what to do with a mirror of which nothing is known: one that somebody deletes is let go. */
+/** Decides what to do with a mirror of which nothing is known: one that somebody deletes is released. */
 export function planMirrorRelease(mirror: Application | undefined): Plan {
   return mirror?.metadata.deletionTimestamp === undefined || mirroredUid(mirror) === ''
     ? { action: 'none' }

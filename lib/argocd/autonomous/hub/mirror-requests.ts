@@ -7,9 +7,9 @@ import { isRunning, isSameOperation } from '../../operation-state.ts';
 import type { Message, PeerConnection } from '../../peer/messages.ts';
 import { triggersOf } from '../../triggers.ts';
 
-/** What the agent had got of the requests on a mirror when it said something: only to these can that be an answer. */
+/** What the agent had received of the requests on a mirror when it sent a report: the report can answer only these. */
 export interface ReceivedRequests {
-  /** Digest of `operation`, empty when there was none; undefined: it has not got what is there. */
+  /** Digest of `operation`, empty when there was none; undefined: it has not received what is there. */
   readonly operation: string | undefined;
   /** The same of the triggers. */
   readonly triggers: string | undefined;
@@ -43,9 +43,9 @@ type IntentType = 'spec-update' | 'set-operation' | 'terminate-operation';
 export class MirrorRequests {
   readonly #options: MirrorRequestsOptions;
   readonly #outbox: Outbox<Application>;
-  /** On a way of their own: an operation that waits for the end of another one must not hold up the wish to end that. */
+  /** A separate outbox: an operation that waits for the end of another one must not delay the termination of that one. */
   readonly #terminations: Outbox<Application>;
-  /** The operation on a mirror that the agent has got or is about to get, or told of itself. */
+  /** The operation on a mirror that the agent has received or is about to receive, or reported itself. */
   readonly #operations = new Map<string, Known>();
   readonly #triggers = new Map<string, Known>();
   /** Mirror → uid of those whose termination the agent knows or is about to know. */
@@ -97,7 +97,7 @@ export class MirrorRequests {
     return this.#outboxes.some((outbox) => outbox.acknowledged(resourceId, eventId));
   }
 
-  /** Sees what is newly asked for on a mirror, now that it is like this. */
+  /** Detects new requests on a mirror as it is now. */
   follow(name: string, mirror: Application | undefined): void {
     if (mirror === undefined) {
       const wasKnown = [this.#operations, this.#triggers, this.#terminating].map((known) => known.delete(name));
@@ -117,7 +117,7 @@ export class MirrorRequests {
     this.#followTriggers(name, mirror);
   }
 
-  /** What the agent has got at this moment. */
+  /** What the agent has received at this moment. */
   received(name: string): ReceivedRequests {
     const mirror = this.#options.read(name);
     const key = this.#key(name);
@@ -132,7 +132,7 @@ export class MirrorRequests {
     };
   }
 
-  /** What an agent's word can be an answer to, given what it had got when it said it. */
+  /** What a report can answer, given what the agent had received when it sent it. */
   context(mirror: Application, received: ReceivedRequests): ReportContext {
     return {
       operationDelivered: received.operation === operationMark(mirror),
@@ -141,7 +141,7 @@ export class MirrorRequests {
     };
   }
 
-  /** What the agent said is about to be written: it must not pass for a user's request when the hub shows it. */
+  /** A report is about to be written: it must not count as a user's request when the hub shows it. */
   expect(name: string, mirror: Application, source: Application, patch: MergePatch): void {
     const uid = mirror.metadata.uid ?? '';
     // What the user asked for may stay where it is, and then is still the request.

@@ -16,7 +16,7 @@ import { Lab, LabCluster } from '../../testing/lab.ts';
 export class StagePrincipal implements RecordedSide {
   readonly sent: Message[] = [];
   readonly acknowledged: string[] = [];
-  readonly troubles: MirrorFailure[] = [];
+  readonly failures: MirrorFailure[] = [];
   readonly mirrors: ApplicationMirrors;
   readonly sync: HubSync;
   readonly stop = new AbortController();
@@ -30,7 +30,7 @@ export class StagePrincipal implements RecordedSide {
     this.#hub = lab.hub;
     this.#agent = agent;
     const common = { ...lab.common('p'), random: dice() };
-    const onFailure = (trouble: MirrorFailure) => void this.troubles.push(trouble);
+    const onFailure = (failure: MirrorFailure) => void this.failures.push(failure);
     this.mirrors = new ApplicationMirrors({ applications: lab.hub, principalUid: 'p', onFailure, ...common, ...more });
     this.sync = new HubSync({ managed: [], autonomous: [this.mirrors], ...common });
     this.sync.start(this.stop.signal);

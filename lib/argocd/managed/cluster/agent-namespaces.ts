@@ -16,7 +16,7 @@ export interface AgentNamespacesOptions {
 /** The agent's namespaces, and how the principal calls them. */
 export class AgentNamespaces {
   readonly #options: AgentNamespacesOptions;
-  /** Empty until a principal tells. */
+  /** Empty until a principal sends it. */
   #principalNamespace = '';
   #mapping: NamespaceMapping;
 
@@ -25,7 +25,7 @@ export class AgentNamespaces {
     this.#mapping = this.#mappingTo('');
   }
 
-  /** The principal's namespace, learnt when connecting; empty when it did not say. */
+  /** The principal's namespace, received when connecting; empty when it was not sent. */
   set principalNamespace(namespace: string) {
     if (namespace !== '') {
       this.#principalNamespace = namespace;
@@ -74,7 +74,7 @@ export class AgentNamespaces {
     };
   }
 
-  /** The object as the principal is told of it: with the mark by which it finds its own, whatever was done to it here. */
+  /** The object as it is reported to the principal: with the mark by which the principal finds its own, even if it was removed here. */
   asReported(object: Application): Application {
     const { namespace = '', annotations: marks } = object.metadata;
     const mark = this.isRemapped(namespace) === true ? 'true' : undefined;

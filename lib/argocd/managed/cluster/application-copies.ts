@@ -17,15 +17,22 @@ import type { AgentKind, ConnectedPrincipal, Copy, CopySync, ObjectMessage } fro
 import type { ApplicationMessage, PeerConnection, RequestUpdate } from '../../peer/messages.ts';
 import type { SyncStats } from '../../peer/stats.ts';
 import { placeOf } from '../../place.ts';
+import { isSkipped } from '../../routing.ts';
 import { triggersOf } from '../../triggers.ts';
-import { ApplicationWriter } from '../../writing/application-writer.ts';
-import { ConflictBackoff } from '../../writing/conflict-backoff.ts';
-import { Failures } from '../../writing/failures.ts';
+import { CopyKeeper } from '../../writing/copy-keeper.ts';
+import { applicationNames } from '../../writing/kind-names.ts';
 import type { Plan } from '../../writing/plan.ts';
+import { PlanWriter } from '../../writing/plan-writer.ts';
 import { sourceUidOf } from '../copy.ts';
 import { AgentNamespaces, type AgentNamespacesOptions } from './agent-namespaces.ts';
 import { CopyActions } from './copy-actions.ts';
-import { type AdoptionPolicy, type MismatchPolicy, planManagedApplication } from './copy-plan.ts';
+import {
+  type AdoptionPolicy,
+  isDeleting,
+  type MismatchPolicy,
+  planDeletion,
+  planManagedApplication,
+} from './copy-plan.ts';
 import { type CopyWork, isState, supersedes, workId } from './copy-work.ts';
 import {
   type DesiredCopy,
@@ -45,7 +52,7 @@ import { StuckDeletions } from './stuck-deletions.ts';
 /** How an {@link ApplicationCopies} works. */
 export interface ApplicationCopiesOptions extends AgentNamespacesOptions {
   readonly applications: Store<Application>;
-  /** Makes a missing namespace; without it, that one is missing is told on the hub's Application. */
+  /** Makes a missing namespace; without it, a missing namespace is shown on the hub's Application. */
   readonly ensureNamespace?: ((namespace: string, signal: AbortSignal) => Promise<void>) | undefined;
   readonly mismatchPolicy: MismatchPolicy;
   readonly adoptionPolicy: AdoptionPolicy;
@@ -55,11 +62,10 @@ export interface ApplicationCopiesOptions extends AgentNamespacesOptions {
 }
 
 /**
- * The managed cluster's side of managed mode: makes Applications what the principal says, puts back what others change,
+ * The managed cluster's side of managed mode: makes Applications what the principal sends, reverts what others change,
  * and reports status. It knows stores, a connection and a clock, no Kubernetes and no gRPC.
  *
- * Writing is level-triggered: what the principal said last is remembered per Application, and every message, every
- * local change and every retry only leads to one look at it and at the object, in the Application's own lane. Reporting
+ * Writing is level-triggered ({@link CopyKeeper}); messages and reconciles of one Application run in order. Reporting
  * is an outbox that reads the object when the link takes it.
  */
 export class ApplicationCopies implements AgentKind<CopySync> {
@@ -71,14 +77,12 @@ export class ApplicationCopies implements AgentKind<CopySync> {
 
   readonly #namespaces: AgentNamespaces;
   readonly #view: View<Application>;
-  readonly #desired = new Map<string, DesiredCopy>();
-  readonly #failures: Failures;
-  /** Copies that go with their source, by place: the principal is told when they are gone, whatever becomes of their marks. */
+  readonly #keeper: CopyKeeper<Application, DesiredCopy>;
+  /** Copies whose source is deleted, by place: it is reported when they are gone, even if their marks were removed. */
   readonly #beingRemoved = new Map<string, { readonly uid: string | undefined; readonly source: string }>();
-  readonly #conflicts: ConflictBackoff;
   readonly #stuckDeletions: StuckDeletions;
   readonly #reporter: Reporter;
-  readonly #writer: ApplicationWriter;
+  readonly #writer: PlanWriter<Application>;
   readonly #actions: CopyActions;
   readonly #operations: Operations;
   #inbox: Inbox<CopyWork> | undefined;
@@ -92,39 +96,59 @@ export class ApplicationCopies implements AgentKind<CopySync> {
     this.#view = new View({
       clock: options.runtime.clock,
       changed: (ref, change) => this.#localChange(ref, change),
-      doubted: (ref) => this.#inbox?.receive({ is: 'doubt', ref, id: this.#newId() }),
+      doubted: (ref) => this.#inbox?.receive({ is: 'verify', ref, id: this.#newId() }),
     });
     this.#today = options.runtime.today;
     this.#reporter = new Reporter({
       view: this.#view,
       namespaces: this.#namespaces,
       additionsFor: (ref) => ({
-        problem: this.#failures.of(placeOf(ref)),
-        warning: this.#conflicts.warningOf(ref),
-        ownRefresh: this.#desired.get(placeOf(ref))?.ownRefresh === true,
+        problem: this.#keeper.failureOf(ref),
+        warning: this.#keeper.warningOf(ref),
+        ownRefresh: this.#keeper.desired(ref)?.ownRefresh === true,
       }),
       runtime: options.runtime,
       tuning: options.tuning,
     });
-    this.#failures = new Failures(options.runtime);
-    this.#conflicts = new ConflictBackoff({
-      noun: 'Application',
-      logFields: (ref) => ({ application: placeOf(ref) }),
-      runtime: options.runtime,
-      changed: (ref) => this.#reporter.repeat(ref),
-    });
     this.#stuckDeletions = new StuckDeletions({
       runtime: options.runtime,
-      nudge: (ref) => this.#inbox?.receive({ is: 'nudge', ref, id: this.#newId() }),
+      onStuck: (ref) => this.#inbox?.receive({ is: 'stuck', ref, id: this.#newId() }),
     });
-    this.#writer = new ApplicationWriter({
+    this.#writer = new PlanWriter({
+      names: applicationNames,
       store: options.applications,
       view: this.#view,
+      isHidden: isSkipped,
       objection: (namespace) => this.#namespaces.objection(namespace),
       ensureNamespace: options.ensureNamespace,
-      log: this.#log,
+      runtime: options.runtime,
     });
-    this.#actions = new CopyActions({ writer: this.#writer, view: this.#view, log: this.#log });
+    this.#keeper = new CopyKeeper<Application, DesiredCopy>({
+      names: applicationNames,
+      view: this.#view,
+      writer: this.#writer,
+      isTrusted: true,
+      found: (copy) => (isManaged(copy) && !isDeleting(copy) ? desiredCopyAsFound(copy) : undefined),
+      settled: settledCopy,
+      hasDrifted: hasCopyDrifted,
+      reconcile: (ref, lastSeen) => this.#inbox?.receive({ is: 'reconcile', ref, id: this.#newId(), lastSeen }),
+      failed: (ref, message) => {
+        this.#log.error({ application: placeOf(ref) }, `Application cannot be reconciled: ${message}`);
+        this.#reporter.problem(ref, message);
+      },
+      solved: (ref) => this.#reporter.solved(ref),
+      gone: (ref, sourceUid) => {
+        this.#operations.forget(ref, sourceUid);
+        this.#reporter.gone(ref, sourceUid);
+      },
+      conflictChanged: (ref) => this.#reporter.repeat(ref),
+      runtime: options.runtime,
+    });
+    this.#actions = new CopyActions({
+      writer: this.#writer,
+      view: this.#view,
+      isReported: (ref, startedAt) => this.#reporter.hasReportedEnd(ref, startedAt),
+    });
     this.#operations = new Operations({
       runtime: options.runtime,
       view: this.#view,
@@ -145,7 +169,7 @@ export class ApplicationCopies implements AgentKind<CopySync> {
         once: (work) => work.is === 'message' && !isState(work.message),
         isOwn: (work) => work.is !== 'message',
         onError: (error, work, attempt) =>
-          this.#log.warn({ err: error, application: placeOf(work.ref), attempt }, 'write failed, will retry'),
+          this.#log.warn({ error, application: placeOf(work.ref), attempt }, 'write failed, will retry'),
         runtime: this.#options.runtime,
         tuning: this.#options.tuning,
       },
@@ -153,12 +177,12 @@ export class ApplicationCopies implements AgentKind<CopySync> {
     );
     const unfollow = this.#view.follow(this.#namespaces.within(this.#options.applications));
     for (const application of this.#view.values()) {
-      const place = placeOf(refOf(application));
-      if (isManaged(application) && application.metadata.deletionTimestamp === undefined) {
-        this.#desired.set(place, desiredCopyAsFound(application));
+      const ref = refOf(application);
+      this.#keeper.adopt(application, ref);
+      if (this.#keeper.desired(ref) !== undefined) {
         this.#operations.found(application);
       } else if (isManaged(application)) {
-        this.#beingRemoved.set(place, { uid: application.metadata.uid, source: copiedFrom(application) });
+        this.#beingRemoved.set(placeOf(ref), { uid: application.metadata.uid, source: copiedFrom(application) });
       }
     }
     signal.addEventListener('abort', () => {
@@ -170,9 +194,8 @@ export class ApplicationCopies implements AgentKind<CopySync> {
   /** Stops all timers. */
   close(): void {
     this.#reporter.close();
-    this.#conflicts.close();
+    this.#keeper.close();
     this.#stuckDeletions.close();
-    this.#failures.close();
     this.#operations.close();
   }
 
@@ -216,10 +239,10 @@ export class ApplicationCopies implements AgentKind<CopySync> {
     return copies;
   }
 
-  holding(ref: ObjectRef): RequestUpdate {
+  reportOf(ref: ObjectRef): RequestUpdate {
     return heldCopy(ref, this.#view.get(ref), {
       hubNamespace: this.#namespaces.toHub(ref.namespace),
-      isUnderWay: this.#failures.has(placeOf(ref)) || this.#inbox?.isBusy(placeOf(ref)) === true,
+      isUnderWay: this.#keeper.hasFailed(ref) || this.#inbox?.isBusy(placeOf(ref)) === true,
     });
   }
 
@@ -227,7 +250,7 @@ export class ApplicationCopies implements AgentKind<CopySync> {
     return this.#namespaces.toLocal(name, namespace);
   }
 
-  /** The principal knows no status any more. */
+  /** The principal has lost every report. */
   sourceRestarted(): void {
     this.#reporter.repeatAll();
   }
@@ -237,20 +260,20 @@ export class ApplicationCopies implements AgentKind<CopySync> {
       pending: this.#reporter.pending,
       inFlight: this.#reporter.inFlight,
       queued: (this.#inbox?.queued ?? 0) + this.#operations.size,
-      retrying: (this.#inbox?.retrying ?? 0) + this.#failures.size + this.#conflicts.active,
+      retrying: (this.#inbox?.retrying ?? 0) + this.#keeper.retrying,
     };
   }
 
   async #apply(work: CopyWork, signal: AbortSignal): Promise<InboxOutcome> {
-    if (work.is === 'doubt') {
+    if (work.is === 'verify') {
       await this.#writer.read(work.ref, signal);
       return 'done';
     }
-    if (work.is === 'look') {
-      return this.#bringInStep(work.ref, { lastSeen: work.lastSeen, putsBack: true }, signal);
+    if (work.is === 'reconcile') {
+      return this.#reconcile(work.ref, { lastSeen: work.lastSeen, reverts: true }, signal);
     }
-    if (work.is === 'nudge') {
-      return this.#actions.nudge(work.ref, this.#today(), signal);
+    if (work.is === 'stuck') {
+      return this.#actions.reconcileStuck(work.ref, this.#today(), signal);
     }
     const { ref, message } = work;
     if (work.is === 'operation') {
@@ -263,11 +286,11 @@ export class ApplicationCopies implements AgentKind<CopySync> {
     switch (message.type) {
       case 'create':
       case 'spec-update': {
-        this.#desired.set(place, desiredCopyAfter(message, this.#desired.get(place)));
+        this.#keeper.desire(ref, desiredCopyAfter(message, this.#keeper.desired(ref)));
         if (this.#beingRemoved.get(place)?.source === sourceUidOf(message.object)) {
           this.#beingRemoved.delete(place);
         }
-        const outcome = await this.#bringInStep(ref, {}, signal);
+        const outcome = await this.#reconcile(ref, { lastSeen: undefined, reverts: false }, signal);
         // A Go principal sends an operation along.
         return outcome === 'done' && message.type === 'create' && message.object.operation !== undefined
           ? this.#operations.start(ref, message, signal)
@@ -284,22 +307,19 @@ export class ApplicationCopies implements AgentKind<CopySync> {
     }
   }
 
-  /** The one place that makes a local Application what the principal wants. */
-  async #bringInStep(
+  #reconcile(
     ref: ObjectRef,
     occasion: {
-      /** What somebody deleted. */
-      readonly lastSeen?: Application | undefined;
+      /** The copy that somebody deleted. */
+      readonly lastSeen: Application | undefined;
       /** The hub did not change. */
-      readonly putsBack?: boolean;
+      readonly reverts: boolean;
     },
     signal: AbortSignal,
   ): Promise<InboxOutcome> {
-    const place = placeOf(ref);
-    const { lastSeen, putsBack = false } = occasion;
-    let wrote = false;
+    const { lastSeen, reverts } = occasion;
     const plan = (local: Application | undefined): Plan => {
-      const desired = this.#desired.get(place);
+      const desired = this.#keeper.desired(ref);
       if (desired === undefined) {
         return { action: 'none' };
       }
@@ -310,100 +330,38 @@ export class ApplicationCopies implements AgentKind<CopySync> {
         adoptionPolicy: this.#options.adoptionPolicy,
         ours: local !== undefined && isUnmarked(local) && local.metadata.uid === desired.copyUid,
         triggers: desired.triggers,
-        refreshes: putsBack,
+        refreshes: reverts,
       });
-      wrote ||= next.action === 'create' || (next.action === 'update' && next.patch.spec !== undefined);
       if (next.action === 'update' && next.refreshes === true) {
-        this.#desired.set(place, { ...desired, ownRefresh: true });
+        this.#keeper.desire(ref, { ...desired, ownRefresh: true });
       }
       return next.action === 'create' && lastSeen !== undefined
         ? { action: 'create', object: recreated(next.object, lastSeen, this.#options.onRecreate, this.#today()) }
         : next;
     };
-    const result = await this.#writer.run(ref, plan, signal);
-    if (putsBack && wrote && result.is === 'done') {
-      this.#conflicts.recordPutBack(ref);
-    }
-    switch (result.is) {
-      case 'done':
-        this.#solved(ref);
-        this.#settle(ref, result.copy);
-        return 'done';
-      case 'gone':
-        this.#desired.delete(place);
-        this.#operations.forget(ref, result.sourceUid);
-        this.#solved(ref);
-        this.#conflicts.forget(ref);
-        this.#reporter.gone(ref, result.sourceUid);
-        return 'done';
-      case 'stopped':
-        this.#settle(ref, undefined);
-        this.#problem(ref, result.message, result.rejected);
-        return 'done';
-      case 'unsettled':
-        return 'retry';
-    }
+    return this.#keeper.reconcile(ref, plan, reverts, signal);
   }
 
-  #settle(ref: ObjectRef, copy: Application | undefined): void {
-    const before = this.#desired.get(placeOf(ref));
-    if (before === undefined) {
-      return;
-    }
-    const desired = settledCopy(before, copy);
-    this.#desired.set(placeOf(ref), desired);
-    const now = this.#view.get(ref);
-    // What was looked at a moment ago, and left as it is, would be left again: only something else is a reason to look.
-    if (copy !== undefined && now !== copy && (now === undefined || hasCopyDrifted(now, desired))) {
-      this.#conflicts.whenDue(ref, () => this.#look(ref, undefined));
-    }
-  }
-
-  async #remove(ref: ObjectRef, message: ApplicationMessage, signal: AbortSignal): Promise<InboxOutcome> {
+  #remove(ref: ObjectRef, message: ApplicationMessage, signal: AbortSignal): Promise<InboxOutcome> {
     const sourceUid = sourceUidOf(message.object);
-    const place = placeOf(ref);
-    const desired = this.#desired.get(place);
+    const desired = this.#keeper.desired(ref);
     const last = desired !== undefined && sourceUidOf(desired.object) === sourceUid ? desired.object : undefined;
     this.#operations.forget(ref, sourceUid);
     const copy = this.#view.get(ref);
     if (copiedFrom(copy) === sourceUid) {
-      this.#beingRemoved.set(place, { uid: copy?.metadata.uid, source: sourceUid });
+      this.#beingRemoved.set(placeOf(ref), { uid: copy?.metadata.uid, source: sourceUid });
     } else {
       this.#reporter.gone(ref, sourceUid);
     }
-    const outcome = await this.#actions.delete(ref, sourceUid, last, signal);
-    if (outcome === 'retry') {
-      return outcome;
-    }
-    if (last !== undefined) {
-      this.#desired.delete(place);
-      this.#solved(ref);
-      this.#conflicts.forget(ref);
-    }
-    return outcome;
+    return this.#keeper.remove(ref, (local) => planDeletion(sourceUid, local, last), last !== undefined, signal);
   }
 
-  /** Something stands in the way: the principal's user must hear it. */
-  #problem(ref: ObjectRef, message: string, retry: boolean): void {
-    const again = retry ? () => this.#look(ref, undefined) : undefined;
-    if (!this.#failures.met(placeOf(ref), message, again)) {
-      return;
-    }
-    this.#log.error({ application: placeOf(ref) }, `Application cannot be brought in step: ${message}`);
-    this.#reporter.problem(ref, message);
-  }
-
-  #solved(ref: ObjectRef): void {
-    if (this.#failures.solved(placeOf(ref))) {
-      this.#reporter.solved(ref);
-    }
-  }
-
-  #localChange(ref: ObjectRef, { old, now }: StoreChange<Application>): void {
+  #localChange(ref: ObjectRef, change: StoreChange<Application>): void {
+    const { old, now } = change;
     const place = placeOf(ref);
-    const desired = this.#desired.get(place);
+    const desired = this.#keeper.desired(ref);
     if (desired?.ownRefresh === true && (now === undefined || triggersOf(now)[annotations.refresh] === undefined)) {
-      this.#desired.set(place, { ...desired, ownRefresh: false });
+      this.#keeper.desire(ref, { ...desired, ownRefresh: false });
     }
     this.#operations.localChange(ref, now);
     const message = this.#actions.overruled(ref, now);
@@ -419,13 +377,7 @@ export class ApplicationCopies implements AgentKind<CopySync> {
         this.#reporter.gone(ref, removed.source);
       }
     }
-    if (desired !== undefined && (now === undefined || hasCopyDrifted(now, desired))) {
-      this.#conflicts.whenDue(ref, () => this.#look(ref, now === undefined ? old : undefined));
-    }
-  }
-
-  #look(ref: ObjectRef, lastSeen: Application | undefined): void {
-    this.#inbox?.receive({ is: 'look', ref, id: this.#newId(), lastSeen });
+    this.#keeper.localChange(ref, change);
   }
 
   #acknowledge(work: CopyWork): void {

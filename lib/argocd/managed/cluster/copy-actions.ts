@@ -1,57 +1,66 @@
-import type { Logger } from '../../../base/index.ts';
 import type { InboxOutcome, ObjectRef, View } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
 import type { ApplicationMessage } from '../../peer/messages.ts';
 import { placeOf } from '../../place.ts';
 import { Terminations } from '../../terminations.ts';
-import type { ApplicationWriter } from '../../writing/application-writer.ts';
 import type { Plan } from '../../writing/plan.ts';
-import { planDeletion, planStuckDeletion } from './copy-plan.ts';
+import type { PlanWriter } from '../../writing/plan-writer.ts';
+import { planStuckDeletion } from './copy-plan.ts';
 import { isUnmarked } from './desired-copy.ts';
 import { planNote, planOperation, planTermination, planUnnoted } from './operation-plan.ts';
 
 /**
- * What is done to a copy once, as opposed to a state that is kept. What cannot be done is said in the log, and over unless
- * it may pass later.
+ * Changes of a copy that are made once, as opposed to a state that is kept. What is not possible is logged, and tried again
+ * only if it may pass later.
  */
 export class CopyActions {
-  readonly #writer: ApplicationWriter;
+  readonly #writer: PlanWriter<Application>;
   readonly #view: View<Application>;
-  readonly #log: Logger;
   /** What had started last when an operation was first tried. */
   readonly #operations = new WeakMap<ApplicationMessage, { readonly startedAt: unknown }>();
 
   readonly #terminations = new Terminations<ApplicationMessage>();
 
-  constructor(options: { writer: ApplicationWriter; view: View<Application>; log: Logger }) {
+  readonly #isReported: (ref: ObjectRef, startedAt: string) => boolean;
+
+  constructor(options: {
+    writer: PlanWriter<Application>;
+    view: View<Application>;
+    /** Whether the principal has acknowledged a report of the end of the operation that began then. */
+    isReported: (ref: ObjectRef, startedAt: string) => boolean;
+  }) {
     this.#writer = options.writer;
     this.#view = options.view;
-    this.#log = options.log;
+    this.#isReported = options.isReported;
   }
 
   /** Starts an operation; `later`: it has to wait. */
   async operate(ref: ObjectRef, message: ApplicationMessage, signal: AbortSignal): Promise<InboxOutcome | 'later'> {
-    const before = this.#operations.get(message);
+    let before = this.#operations.get(message);
     const startedAt = this.#view.get(ref)?.status?.operationState?.startedAt;
     this.#operations.set(message, before ?? { startedAt });
     let isLater = false;
     const plan = (local: Application | undefined): Plan => {
-      const next = planOperation(message.object, local, before);
+      const next = planOperation(message.object, local, before, (time) => this.#isReported(ref, time));
       isLater = next.action === 'later';
+      if (next.action === 'update') {
+        // If the answer to this attempt is lost, the operation may have run before the next one.
+        before ??= { startedAt: local?.status?.operationState?.startedAt };
+      }
       return next.action === 'later' ? { action: 'none' } : next;
     };
-    const outcome = await this.#run(ref, plan, signal);
+    const outcome = await this.#writer.once(ref, plan, signal);
     return isLater && outcome === 'done' ? 'later' : outcome;
   }
 
   /** Notes on its copy an operation that waits, so that it outlives this program. */
   note(ref: ObjectRef, { object }: ApplicationMessage, note: string, signal: AbortSignal): Promise<InboxOutcome> {
-    return this.#run(ref, (local) => planNote(object, note, local), signal);
+    return this.#writer.once(ref, (local) => planNote(object, note, local), signal);
   }
 
   /** No operation waits any more. */
   unnote(ref: ObjectRef, signal: AbortSignal): Promise<InboxOutcome> {
-    return this.#run(ref, planUnnoted, signal);
+    return this.#writer.once(ref, planUnnoted, signal);
   }
 
   /** Ends the operation that runs. */
@@ -63,7 +72,7 @@ export class CopyActions {
       }
       return next;
     };
-    return this.#run(ref, plan, signal);
+    return this.#writer.once(ref, plan, signal);
   }
 
   /** The termination that has to be carried out again, now that a copy is like this. */
@@ -71,13 +80,8 @@ export class CopyActions {
     return this.#terminations.overruled(placeOf(ref), local);
   }
 
-  /** Deletes the copy of a source. `last` is what the source was, if that is known. */
-  delete(ref: ObjectRef, sourceUid: string, last: Application | undefined, signal: AbortSignal): Promise<InboxOutcome> {
-    return this.#run(ref, (local) => planDeletion(sourceUid, local, last), signal);
-  }
-
-  /** Makes Argo CD look at a deletion that takes long. */
-  nudge(ref: ObjectRef, now: Date, signal: AbortSignal): Promise<InboxOutcome> {
+  /** Makes Argo CD reconcile a deletion that takes long. */
+  reconcileStuck(ref: ObjectRef, now: Date, signal: AbortSignal): Promise<InboxOutcome> {
     let isDone = false;
     const plan = (local: Application | undefined): Plan => {
       const next: Plan =
@@ -85,18 +89,6 @@ export class CopyActions {
       isDone = true;
       return next;
     };
-    return this.#run(ref, plan, signal);
-  }
-
-  async #run(
-    ref: ObjectRef,
-    plan: (local: Application | undefined) => Plan,
-    signal: AbortSignal,
-  ): Promise<InboxOutcome> {
-    const result = await this.#writer.run(ref, plan, signal);
-    if (result.is === 'stopped') {
-      this.#log.warn({ application: placeOf(ref) }, result.message);
-    }
-    return result.is === 'unsettled' || (result.is === 'stopped' && result.mayPass) ? 'retry' : 'done';
+    return this.#writer.once(ref, plan, signal);
   }
 }

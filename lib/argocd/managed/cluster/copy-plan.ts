@@ -8,7 +8,7 @@ import { copyAnnotations, copyFinalizers, isOfCluster, managedFieldsOf, sourceUi
 /** What a hub Application should be on a managed cluster. */
 export interface DesiredApplication {
   readonly object: Application;
-  /** The principal that said so; undefined when it did not name itself. */
+  /** The principal that sent it; undefined when it did not name itself. */
   readonly principalUid: string | undefined;
 }
 
@@ -25,11 +25,11 @@ export interface PlanOptions {
   readonly remapped?: boolean | undefined;
   readonly mismatchPolicy: MismatchPolicy;
   readonly adoptionPolicy: AdoptionPolicy;
-  /** The local object is known to be the copy although it does not say so: somebody removed its source UID. */
+  /** The local object is known to be the copy although somebody removed its source UID. */
   readonly ours?: boolean;
   /** Trigger annotations that the hub's object carries newly and that are to be set on the copy. */
   readonly triggers?: Readonly<Record<string, string>>;
-  /** The spec, if it is wrong, was changed here. Argo CD, which may have found fault with it, is made to look again. */
+  /** The spec, if it is wrong, was changed here. Argo CD, which may have reported an error for it, is made to refresh. */
   readonly refreshes?: boolean;
 }
 
@@ -78,7 +78,7 @@ export function planManagedApplication(
 /**
  * Decides what a `delete` for a source UID means for the local object: an object of another source is not touched.
  * Finalizers that are not Argo CD's came from the hub: who was to remove them there will not do it here.
- * @param last what the hub's object was; Argo CD removes what its copy's spec says, so that is put right first
+ * @param last what the hub's object was; Argo CD removes what the copy's spec names, so that is corrected first
  */
 export function planDeletion(sourceUid: string, local: Application | undefined, last?: Application): Plan {
   const own = local?.metadata.annotations?.[annotations.sourceUid];
@@ -99,7 +99,7 @@ export function planDeletion(sourceUid: string, local: Application | undefined, 
 
 /**
  * Decides what to do with a copy whose deletion is under way and takes long: Argo CD, when an API server did not answer
- * it, looks again only at its next periodic comparison, or when the object changes.
+ * it, continues only at its next periodic comparison, or when the object changes.
  */
 export function planStuckDeletion(local: Application | undefined, now: Date): Plan {
   if (local === undefined || !isDeleting(local) || !(local.metadata.finalizers ?? []).some(isArgoCDs)) {

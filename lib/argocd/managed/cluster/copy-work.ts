@@ -2,16 +2,21 @@ import type { ObjectRef, ResourceKey } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
 import type { ApplicationMessage } from '../../peer/messages.ts';
 
-/** Something to do for one Application, named as it is called here: what the principal said, or a look at what changed. */
+/** Work for one Application, under its local name: a message of the principal, or something that changed here. */
 export type CopyWork =
   | { readonly is: 'message'; readonly ref: ObjectRef; readonly message: ApplicationMessage }
   /** An operation that waited gets its turn. */
   | { readonly is: 'operation'; readonly ref: ObjectRef; readonly id: string; readonly message: ApplicationMessage }
-  /** Argo CD went on with an operation that was to end. */
+  /** Argo CD continued an operation that was terminated. */
   | { readonly is: 'termination'; readonly ref: ObjectRef; readonly id: string; readonly message: ApplicationMessage }
-  | { readonly is: 'doubt'; readonly ref: ObjectRef; readonly id: string }
-  | { readonly is: 'nudge'; readonly ref: ObjectRef; readonly id: string }
-  | { readonly is: 'look'; readonly ref: ObjectRef; readonly id: string; readonly lastSeen: Application | undefined };
+  | { readonly is: 'verify'; readonly ref: ObjectRef; readonly id: string }
+  | { readonly is: 'stuck'; readonly ref: ObjectRef; readonly id: string }
+  | {
+      readonly is: 'reconcile';
+      readonly ref: ObjectRef;
+      readonly id: string;
+      readonly lastSeen: Application | undefined;
+    };
 
 /** The engine's key of an Application. */
 export function applicationKey({ namespace, name }: ObjectRef): ResourceKey {
@@ -25,8 +30,8 @@ export function workId(work: CopyWork): string {
 
 /** Whether the older work need not be done when the newer one is. */
 export function supersedes(newer: CopyWork, older: CopyWork): boolean {
-  if (older.is === 'look') {
-    return newer.is === 'look' ? older.lastSeen === undefined : newer.is === 'message' && isState(newer.message);
+  if (older.is === 'reconcile') {
+    return newer.is === 'reconcile' ? older.lastSeen === undefined : newer.is === 'message' && isState(newer.message);
   }
   if (newer.is !== 'message' || older.is !== 'message' || !isState(older.message)) {
     return false;
@@ -36,7 +41,7 @@ export function supersedes(newer: CopyWork, older: CopyWork): boolean {
   );
 }
 
-/** Whether the message says what an Application should be, as opposed to what should be done. */
+/** Whether the message has the desired state of an Application, as opposed to a request. */
 export function isState(message: ApplicationMessage): boolean {
   return message.type === 'create' || message.type === 'spec-update';
 }

@@ -6,7 +6,7 @@ import { newTriggers, triggersOf } from '../../triggers.ts';
 import { managedFieldsOf, sourceUidOf } from '../copy.ts';
 import type { DesiredApplication } from './copy-plan.ts';
 
-/** What the principal said last about one Application, and how far it is done. */
+/** What the principal sent last about one Application, and how far it is reached. */
 export interface DesiredCopy extends DesiredApplication {
   /** Trigger annotations that came with the hub's object and are not set here yet. */
   readonly triggers: Readonly<Record<string, string>>;
@@ -17,11 +17,11 @@ export interface DesiredCopy extends DesiredApplication {
   readonly copyUid: string | undefined;
   /** Digest of the spec that the API server made of ours; it may drop or default fields of another Argo CD version. */
   readonly settledSpec: string | undefined;
-  /** Argo CD was asked to look at the copy, which no user of the hub asked for, and has not yet. */
+  /** This agent requested a refresh that no user of the hub requested, and Argo CD has not done it yet. */
   readonly ownRefresh?: boolean;
 }
 
-/** What is wanted after a message, given what was wanted before it. */
+/** What is desired after a message, given what was desired before it. */
 export function desiredCopyAfter(message: ApplicationMessage, earlier: DesiredCopy | undefined): DesiredCopy {
   const { object, principalUid } = message;
   const before = earlier !== undefined && sourceUidOf(earlier.object) === sourceUidOf(object) ? earlier : undefined;
@@ -35,7 +35,7 @@ export function desiredCopyAfter(message: ApplicationMessage, earlier: DesiredCo
   };
 }
 
-/** After a start, what is here counts as what the principal wants, until it says otherwise. */
+/** After a start, a copy is as desired until the principal sends something. */
 export function desiredCopyAsFound(copy: Application): DesiredCopy {
   return {
     object: copy,
@@ -46,7 +46,7 @@ export function desiredCopyAsFound(copy: Application): DesiredCopy {
   };
 }
 
-/** The copy is as wanted: how it looks is remembered, to know when somebody changes it. Without copy: it is waited for. */
+/** The copy is as desired: records what it looks like, to detect changes. Without copy: one is waited for. */
 export function settledCopy(desired: DesiredCopy, copy: Application | undefined): DesiredCopy {
   return copy === undefined
     ? { ...desired, copyUid: '' }
@@ -58,7 +58,7 @@ export function isUnmarked(local: Application): boolean {
   return (local.metadata.annotations?.[annotations.sourceUid] ?? '') === '';
 }
 
-/** Whether the local object is a copy of something on the hub, and says so. */
+/** Whether the local object is marked as a copy of something on the hub. */
 export function isManaged(local: Application | undefined): boolean {
   return local !== undefined && !isUnmarked(local);
 }

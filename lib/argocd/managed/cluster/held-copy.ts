@@ -2,17 +2,18 @@ import type { ObjectRef } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
 import { specChecksum } from '../../checksums.ts';
 import { copiedFrom } from '../../copied-from.ts';
+import { annotations } from '../../names.ts';
 import type { RequestUpdate } from '../../peer/messages.ts';
 import { managedCopyDigest } from '../copy.ts';
 
-/** Tells the principal what a copy looks like, or that there is none, so that it says what should be different. */
+/** Reports a copy to the principal, or that there is none, so that the principal sends the differences. */
 export function heldCopy(
   ref: ObjectRef,
   copy: Application | undefined,
   options: {
     /** The hub's namespace of it, as the principal calls it. */
     readonly hubNamespace: string;
-    /** Whether something is about to be written that the principal said before. */
+    /** Whether something that the principal sent is still being written. */
     readonly isUnderWay: boolean;
   },
 ): RequestUpdate {
@@ -21,7 +22,13 @@ export function heldCopy(
   if (copy === undefined || uid === '') {
     return { ...reported, checksum: null, digest: '' };
   }
-  // Empty, which is no digest of anything, lets the principal say what it wants.
+  // An empty one is no digest of anything: the principal sends the state.
   const settledCopy = copy.metadata.deletionTimestamp === undefined && !options.isUnderWay;
-  return { ...reported, checksum: specChecksum(copy.spec), digest: settledCopy ? managedCopyDigest(copy) : '' };
+  const principalUid = copy.metadata.annotations?.[annotations.principalUid];
+  return {
+    ...reported,
+    checksum: specChecksum(copy.spec),
+    digest: settledCopy ? managedCopyDigest(copy) : '',
+    ...(principalUid === undefined ? {} : { principalUid }),
+  };
 }

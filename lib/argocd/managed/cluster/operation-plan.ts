@@ -1,7 +1,7 @@
 import { isEqual } from '../../../base/index.ts';
 import type { Application } from '../../application.ts';
 import { annotations } from '../../names.ts';
-import { withoutStaleState } from '../../operation-state.ts';
+import { withoutFormerState } from '../../operation-state.ts';
 import type { Plan } from '../../writing/plan.ts';
 import { sourceUidOf } from '../copy.ts';
 import { ranUnreported } from '../status.ts';
@@ -11,14 +11,16 @@ import { withoutNote } from './queued-operation-note.ts';
 /**
  * Decides what a `set-operation` does. It needs a copy that stays; and Argo CD, when an operation ends, forgets whatever was
  * set meanwhile, so it waits for the end of another one. One that ran since what the hub knows of is what is asked for: a
- * principal that restarted asks again for what it has not heard the end of.
+ * principal that restarted requests again what was not reported as finished.
  * @param before when the operation before this one had started, if an attempt to set this one was already made: its
  * answer may have been lost, and then it shows by having started
+ * @param isReported whether the principal has acknowledged a report of the end of the operation that began then
  */
 export function planOperation(
   hub: Application,
   local: Application | undefined,
   before?: { readonly startedAt: unknown },
+  isReported: (startedAt: string) => boolean = () => false,
 ): Plan | { readonly action: 'later' } {
   if (local === undefined || refusalOf(hub, local) !== undefined || isDeleting(local)) {
     return { action: 'later' };
@@ -30,14 +32,14 @@ export function planOperation(
     hub.operation === undefined ||
     isEqual(local.operation, hub.operation) ||
     hasStarted ||
-    ranUnreported(hub, local)
+    ranUnreported(hub, local, isReported)
   ) {
     return planUnnoted(local);
   }
   if (local.operation !== undefined) {
     return { action: 'later' };
   }
-  return update(local, { ...withoutNote(local), operation: hub.operation, ...withoutStaleState(local) }, true);
+  return update(local, { ...withoutNote(local), operation: hub.operation, ...withoutFormerState(local) }, true);
 }
 
 /** Decides what to do with an operation that has to wait and is to outlive this program: it is noted on its copy. */

@@ -34,7 +34,7 @@ const most = 10_000;
  * Operations that the hub's users ask for. Some cannot be set on their copies yet: there is no copy, or another operation is
  * there, with whose end Argo CD would forget this one. They wait, at most one for each place: as on the hub, a newer one
  * takes the place of one that has not begun. They are acknowledged when they are set, so that no restart loses one; those of
- * a principal that cannot wait for that are noted on their copies (those that wait for a copy it says again with that).
+ * a principal that cannot wait for that are noted on their copies (it sends those that wait for a copy again with the copy).
  */
 export class Operations {
   readonly #options: OperationsOptions;
@@ -49,7 +49,7 @@ export class Operations {
     return this.#waiting.size;
   }
 
-  /** The hub's user asks for an operation, or takes one back. */
+  /** The hub's user requests an operation, or withdraws one. */
   async start(ref: ObjectRef, message: ApplicationMessage, signal: AbortSignal): Promise<InboxOutcome> {
     if (message.object.operation === undefined) {
       // What has begun goes on.
@@ -84,7 +84,7 @@ export class Operations {
     return 'done';
   }
 
-  /** Takes up what an earlier program noted on a copy. */
+  /** Continues with what an earlier process noted on a copy. */
   found(copy: Application): void {
     const ref = refOf(copy);
     const message = notedOn(copy);
@@ -110,7 +110,7 @@ export class Operations {
     }
   }
 
-  /** Nothing of this source is to be done any more. */
+  /** Drops the operation of this source. */
   forget(ref: ObjectRef, sourceUid: string): void {
     const message = this.#message(ref);
     if (message !== undefined && sourceUidOf(message.object) === sourceUid) {
@@ -118,7 +118,7 @@ export class Operations {
     }
   }
 
-  /** Whether the sender is not to hear yet that this is done. */
+  /** Whether the message must not be acknowledged yet. */
   isOpen(ref: ObjectRef, message: ApplicationMessage): boolean {
     return isAwaited(message) && this.#message(ref)?.eventId === message.eventId;
   }
@@ -178,9 +178,9 @@ export class Operations {
 }
 
 /**
- * Whether the acknowledgement of this message tells that an operation is set, and can wait for that. argocd-agent's principal,
- * whose operations have the event id of the object's state, says nothing else about an Application before it: it could
- * neither end the operation that runs nor mend what keeps a copy from being made. It hears when what waits is noted.
+ * Whether the acknowledgement of this message means that an operation is set, and can wait for that. argocd-agent's principal,
+ * whose operations have the event id of the object's state, sends nothing else about an Application before it: it could
+ * neither terminate the running operation nor correct what prevents a copy. It gets the acknowledgement with the note.
  */
 export function isAwaited({ type, resourceId, eventId, object }: ApplicationMessage): boolean {
   return type === 'set-operation' && eventId !== `${resourceId}_${object.metadata.resourceVersion}`;

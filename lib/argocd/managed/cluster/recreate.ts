@@ -28,7 +28,7 @@ function unfinished({ operation, status }: Application): Application['operation'
 }
 
 /**
- * Argo CD ends only what it carries out: a state that says that something runs would say so for ever, and with the next
+ * Argo CD ends only what it carries out: a state with a running operation would keep it for ever, and with the next
  * operation Argo CD would go on from there, though the deletion may have removed what was deployed until then.
  */
 function stateAfter(state: OperationState | undefined, beginsAnew: boolean, now: Date): OperationState | undefined {

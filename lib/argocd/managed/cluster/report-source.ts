@@ -3,11 +3,11 @@ import type { Application } from '../../application.ts';
 import { annotations } from '../../names.ts';
 import { reportDigest, withAgentError, withAgentWarning } from '../status.ts';
 
-/** What an agent adds to what a copy says of itself. */
+/** What an agent adds to the status of a copy. */
 export interface ReportAdditions {
   /** Why the copy is not what the principal wants. */
   readonly problem: string | undefined;
-  /** What is odd about it, although it is as wanted. */
+  /** A warning about it, although it is as desired. */
   readonly warning: string | undefined;
   /** The refresh annotation is the agent's own: on the hub it would be a user's request. */
   readonly ownRefresh: boolean;

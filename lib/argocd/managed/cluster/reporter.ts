@@ -1,6 +1,7 @@
 import { type ObjectRef, Outbox, type Runtime, refOf, type Tuning, type View } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
 import { annotations } from '../../names.ts';
+import { isInProgress } from '../../operation-state.ts';
 import type { PeerConnection } from '../../peer/messages.ts';
 import { ReliableMessages } from '../../peer/reliable-messages.ts';
 import { placeOf } from '../../place.ts';
@@ -9,22 +10,32 @@ import { applicationKey } from './copy-work.ts';
 import { isManaged } from './desired-copy.ts';
 import { type ReportAdditions, ReportSource } from './report-source.ts';
 
+/** An operation that has ended. */
+interface End {
+  readonly place: string;
+  readonly startedAt: string;
+}
+
 /** What a {@link Reporter} needs of its agent. */
 export interface ReporterOptions {
   readonly view: View<Application>;
   readonly namespaces: AgentNamespaces;
-  /** What the agent adds to what a copy says of itself. */
+  /** What the agent adds to the status of a copy. */
   readonly additionsFor: (ref: ObjectRef) => ReportAdditions;
   readonly runtime: Runtime;
   readonly tuning?: Tuning | undefined;
 }
 
-/** Tells the principal of the copies of managed mode: how each is, that one is gone, that one cannot be made. */
+/** Reports the copies of managed mode to the principal: the status of each, that one is gone, that one cannot be made. */
 export class Reporter {
   readonly #options: ReporterOptions;
   readonly #source: ReportSource;
   readonly #reports: Outbox<Application>;
   readonly #messages: ReliableMessages;
+  /** The ended operations that the reports on their way tell of, by resource: each has one report on its way. */
+  readonly #endsOnTheirWay = new Map<string, Partial<End> & { readonly eventId: string }>();
+  /** When the last operation began whose end the principal has acknowledged, by place. */
+  readonly #reportedEnds = new Map<string, string>();
 
   constructor(options: ReporterOptions) {
     this.#options = options;
@@ -40,12 +51,12 @@ export class Reporter {
           return copy !== undefined && isManaged(copy) ? this.#source.of(copy, additionsFor(key)) : undefined;
         },
       },
-      // That an Application is gone is said only to a principal that waits for it (see `gone`).
+      // That an Application is gone is reported only to a principal that waits for it (see `gone`).
       sendsDeletes: false,
     });
   }
 
-  /** What is to be said, and what of it is not acknowledged. */
+  /** Reports that are not sent or not acknowledged. */
   get pending(): number {
     return this.#reports.pending + this.#messages.pending;
   }
@@ -58,20 +69,24 @@ export class Reporter {
   connected(connection: PeerConnection): void {
     this.#messages.connected(connection);
     this.#reports.connected({
-      send: (delivery) =>
-        !('snapshot' in delivery) ||
-        connection.send({
-          target: 'application',
-          type: 'status-update',
-          resourceId: delivery.resourceId,
-          eventId: delivery.eventId,
-          object: this.#options.namespaces.asReported(delivery.snapshot.object),
-        }),
+      send: (delivery) => {
+        if (!('snapshot' in delivery)) {
+          return true;
+        }
+        const { resourceId, eventId, snapshot } = delivery;
+        const object = this.#options.namespaces.asReported(snapshot.object);
+        const isSent = connection.send({ target: 'application', type: 'status-update', resourceId, eventId, object });
+        if (isSent) {
+          this.#endsOnTheirWay.set(resourceId, { ...endOf(snapshot.object), eventId });
+        }
+        return isSent;
+      },
     });
   }
 
   disconnected(): void {
     this.#messages.disconnected();
+    this.#endsOnTheirWay.clear();
     this.#reports.disconnected();
   }
 
@@ -80,9 +95,21 @@ export class Reporter {
     this.#reports.writable();
   }
 
-  /** The principal has heard something; false when it was nothing of this. */
+  /** The principal acknowledged an event; false when it was none of these. */
   acknowledged({ resourceId, eventId }: { readonly resourceId: string; readonly eventId: string }): boolean {
+    const sent = this.#endsOnTheirWay.get(resourceId);
+    if (sent?.eventId === eventId) {
+      this.#endsOnTheirWay.delete(resourceId);
+      if (sent.place !== undefined && sent.startedAt !== undefined) {
+        this.#reportedEnds.set(sent.place, sent.startedAt);
+      }
+    }
     return this.#messages.acknowledged(resourceId, eventId) || this.#reports.acknowledged(resourceId, eventId);
+  }
+
+  /** Whether the principal has acknowledged a report of the end of the operation that began then. */
+  hasReportedEnd(ref: ObjectRef, startedAt: string): boolean {
+    return this.#reportedEnds.get(placeOf(ref)) === startedAt;
   }
 
   /** The copy, or what is remarked on it, may have changed. */
@@ -90,29 +117,31 @@ export class Reporter {
     this.#reports.changed(applicationKey(ref));
   }
 
-  /** The principal has to hear of the copy once more, as it is now. */
+  /** Reports the copy once more, as it is now. */
   repeat(ref: ObjectRef): void {
     this.#reports.repeat(applicationKey(ref));
   }
 
-  /** The principal knows nothing any more. */
+  /** The principal has lost every report. */
   repeatAll(): void {
+    this.#reportedEnds.clear();
     this.#reports.repeatAll();
     for (const application of this.#options.view.values()) {
       this.changed(refOf(application));
     }
   }
 
-  /** Whether the principal has heard of the copy. */
+  /** Whether the principal has received a report of the copy. */
   hasReported(ref: ObjectRef): boolean {
     return this.#reports.held(applicationKey(ref)) !== undefined;
   }
 
-  /** There is no copy of this source any more: the principal keeps its deleted object until it hears this. */
+  /** There is no copy of this source any more: the principal keeps its deleted object until it receives this. */
   gone(ref: ObjectRef, sourceUid: string): void {
     const { namespaces } = this.#options;
     const { log } = this.#options.runtime;
     log.info({ application: placeOf(ref) }, 'Application is gone');
+    this.#reportedEnds.delete(placeOf(ref));
     const metadata = { ...ref, annotations: { [annotations.sourceUid]: sourceUid } };
     // With a uid of its own: the hub's stands in the ids of the principal's events, the copy's in those of reports.
     this.#messages.post(`gone-${placeOf(ref)}`, (uid) => ({
@@ -122,7 +151,7 @@ export class Reporter {
     }));
   }
 
-  /** Something stands in the way of a copy: the principal's user must hear it. */
+  /** A copy cannot be what is desired: the hub shows why. */
   problem(ref: ObjectRef, message: string): void {
     const { view, namespaces } = this.#options;
     if (isManaged(view.get(ref))) {
@@ -145,4 +174,10 @@ export class Reporter {
     this.#reports.close();
     this.#messages.close();
   }
+}
+
+function endOf(copy: Application): End | undefined {
+  const state = copy.status?.operationState;
+  const startedAt = isInProgress(state) || copy.operation !== undefined ? undefined : state?.startedAt;
+  return typeof startedAt === 'string' ? { place: placeOf(refOf(copy)), startedAt } : undefined;
 }

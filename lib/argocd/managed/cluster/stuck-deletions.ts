@@ -6,7 +6,7 @@ import { placeOf } from '../../place.ts';
 export interface StuckDeletionsOptions {
   readonly runtime: Runtime;
   /** The deletion of this one takes long: Argo CD may have to be made to look. */
-  readonly nudge: (ref: ObjectRef) => void;
+  readonly onStuck: (ref: ObjectRef) => void;
 }
 
 const patience: RetryDelays = { baseMs: 20_000, factor: 2, capMs: 300_000, jitter: 0.5 };
@@ -50,11 +50,11 @@ export class StuckDeletions {
   }
 
   #wait(ref: ObjectRef, one: { cancel: () => void }, attempt: number): void {
-    const { nudge } = this.#options;
+    const { onStuck } = this.#options;
     const { clock, random } = this.#options.runtime;
     one.cancel = clock.after(retryDelay(patience, attempt, random()), () => {
       this.#wait(ref, one, attempt + 1);
-      nudge(ref);
+      onStuck(ref);
     });
   }
 }

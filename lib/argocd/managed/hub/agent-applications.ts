@@ -13,9 +13,10 @@ import {
 import type { Application } from '../../application.ts';
 import { specChecksum } from '../../checksums.ts';
 import { annotations } from '../../names.ts';
-import type { Listed, ObjectMessage, SourceSync } from '../../peer/kind-sync.ts';
+import type { ConnectedPrincipal, Listed, ObjectMessage, SourceSync } from '../../peer/kind-sync.ts';
 import type { ApplicationMessage, ErrorMessage, Message, PeerConnection, RequestUpdate } from '../../peer/messages.ts';
-import { SourceLink } from '../../peer/source-link.ts';
+import { SourcePeer } from '../../peer/source-peer.ts';
+import { stateMessage } from '../../peer/state-message.ts';
 import type { SyncStats } from '../../peer/stats.ts';
 import { placeOf } from '../../place.ts';
 import type { AgentReport, DeliveredRequests } from './agent-report.ts';
@@ -25,7 +26,7 @@ import { EarlyReports } from './early-reports.ts';
 export interface ReportedRef {
   readonly name: string;
   readonly namespace: string;
-  /** It says that the namespace stands for another one on the hub. */
+  /** It reports that the namespace stands for another one on the hub. */
   readonly remapped: boolean;
 }
 
@@ -39,12 +40,14 @@ export interface AgentApplicationsOptions {
   readonly keys: () => Iterable<ResourceKey>;
   /** How many these are. */
   readonly count: () => number;
-  /** What the agent has got of the requests on the hub's object. */
+  /** What the agent has received of the requests on the hub's object. */
   readonly delivered: (key: ResourceKey) => DeliveredRequests;
   readonly apply: (report: AgentReport, signal: AbortSignal) => Promise<InboxOutcome>;
   /** The hub's key of what the agent speaks of. */
   readonly hubKey: (reported: ReportedRef) => ResourceKey;
-  /** The agent is there, or gone. */
+  /** The agent has an Application that the hub does not have and that was made for another principal. It is kept. */
+  readonly foundForeign: (key: ResourceKey) => void;
+  /** The agent connected or disconnected. */
   readonly presenceChanged: (isThere: boolean) => void;
   readonly runtime: Runtime;
   readonly tuning?: Tuning | undefined;
@@ -52,24 +55,19 @@ export interface AgentApplicationsOptions {
 
 type IntentType = 'set-operation' | 'terminate-operation';
 
-/** How many Applications that an agent should not have are remembered until it has deleted them. */
-const mostStrays = 10_000;
-
 /** One agent as the principal sees it: what to send, what came, and the connection if there is one. */
 export class AgentApplications implements SourceSync {
   readonly kind = 'Application';
   readonly #options: AgentApplicationsOptions;
   readonly #outbox: Outbox<Application>;
-  /** On a way of their own: an operation that waits for the end of another one must not hold up the wish to end that. */
+  /** A separate outbox: an operation that waits for the end of another one must not delay the termination of that one. */
   readonly #terminations: Outbox<Application>;
   readonly #inbox: Inbox<AgentReport>;
   readonly #early = new EarlyReports();
   #again = 0;
   readonly #deliveredNow = ({ key }: AgentReport) => this.#options.delivered(key);
   readonly #stop = new AbortController();
-  readonly #link: SourceLink;
-  /** The log has, since this agent connected, the warning that it holds too many Applications that it should not have. */
-  #warnedOfStrays = false;
+  readonly #peer: SourcePeer<Application>;
 
   constructor(options: AgentApplicationsOptions) {
     this.#options = options;
@@ -77,13 +75,30 @@ export class AgentApplications implements SourceSync {
     const source = { read: options.read };
     this.#outbox = new Outbox<Application>({ runtime, tuning, source });
     this.#terminations = new Outbox<Application>({ runtime, tuning, source, sendsDeletes: false });
-    this.#link = new SourceLink([this.#outbox, this.#terminations], (connection) => this.#send(connection));
+    const { agent, read, keys, count } = options;
+    this.#peer = new SourcePeer<Application>({
+      kind: this.kind,
+      states: this.#outbox,
+      requests: this.#terminations,
+      read,
+      keys,
+      count,
+      keyOf: ({ name, namespace = '' }) => options.hubKey({ name, namespace, remapped: false }),
+      hasChecksum: ({ object }, checksum) => specChecksum(object.spec) === checksum,
+      // argocd-agent takes the rest for equal too; but the agent may not have received the requests.
+      assumed: ({ digest }) => `${digest.slice(0, digest.lastIndexOf('|'))}|`,
+      stateOf: (digest) => `${digest}|`,
+      lacks: (key) => this.#requestOperationAgain(key),
+      start: (connection) => this.#send(connection),
+      peer: { agent },
+      runtime,
+    });
     this.#inbox = new Inbox<AgentReport>(
       {
         apply: options.apply,
         acknowledge: ({ message, again }) => {
           if (again === undefined) {
-            this.#link.connection?.acknowledge(message);
+            this.#peer.connection?.acknowledge(message);
           }
         },
         laneOf: ({ key }) => keyString(key),
@@ -91,7 +106,7 @@ export class AgentApplications implements SourceSync {
         supersedes: (newer, older) => older.message.type !== 'delete' && newer.message.type === older.message.type,
         onError: (error, { key }, attempt) =>
           runtime.log.warn(
-            { agent: options.agent, application: placeOf(key), attempt, err: error },
+            { agent: options.agent, application: placeOf(key), attempt, error },
             'report not written, will retry',
           ),
         runtime,
@@ -101,32 +116,28 @@ export class AgentApplications implements SourceSync {
     );
   }
 
-  connected(connection: PeerConnection): void {
-    this.#warnedOfStrays = false;
+  connected(connection: PeerConnection, peer: ConnectedPrincipal): void {
     this.#options.presenceChanged(true);
     this.#inbox.reconnected();
     this.#early.clear();
-    this.#link.connected(connection);
+    this.#peer.connected(connection, peer);
   }
 
   disconnected(): void {
     this.#options.presenceChanged(false);
-    this.#link.disconnected();
+    this.#peer.disconnected();
   }
 
   open(): void {
-    this.#link.open();
+    this.#peer.open();
   }
 
   writable(): void {
-    this.#outbox.writable();
-    this.#terminations.writable();
+    this.#peer.writable();
   }
 
   acknowledged(event: { readonly resourceId: string; readonly eventId: string }): boolean {
-    const isOurs =
-      this.#outbox.acknowledged(event.resourceId, event.eventId) ||
-      this.#terminations.acknowledged(event.resourceId, event.eventId);
+    const isOurs = this.#peer.acknowledged(event);
     const early = isOurs ? this.#early.acknowledged(event.resourceId, this.#deliveredNow) : undefined;
     if (early !== undefined) {
       this.#inbox.receive({ ...early, again: `/${++this.#again}` });
@@ -160,7 +171,7 @@ export class AgentApplications implements SourceSync {
     }
   }
 
-  /** Tells the agent as if it had nothing: it answers with a report. */
+  /** Sends the Application as if the agent had nothing: the agent answers with a report. */
   repeat(key: ResourceKey): void {
     this.#outbox.repeat(key);
   }
@@ -174,7 +185,7 @@ export class AgentApplications implements SourceSync {
     this.#outboxFor(intent).withdraw(key, intent);
   }
 
-  /** Whether the agent has not done it yet. */
+  /** Whether the agent has not acknowledged it yet. */
   requested(key: ResourceKey, intent: IntentType): boolean {
     return this.#outboxFor(intent).requested(key, intent);
   }
@@ -183,10 +194,16 @@ export class AgentApplications implements SourceSync {
     return this.#outbox.held(key);
   }
 
-  /** The agent let it be known what it has. */
-  peerHolds(key: ResourceKey, copy: PeerCopy | undefined): void {
-    if (!this.#isStray(key) || (copy !== undefined && this.#admitsStrays())) {
-      this.#outbox.peerHolds(key, copy);
+  /**
+   * The agent reported what it has. A copy that the hub has nothing for is deleted, unless it was made for another
+   * principal: this one may have been restored from a backup, or its Applications are still to come.
+   * @param principalUid the principal that the copy was made for, if the agent reports it
+   */
+  peerHolds(key: ResourceKey, copy: PeerCopy | undefined, principalUid?: string): void {
+    if (copy !== undefined && this.#isForeign(principalUid) && !this.#peer.isKnown(key)) {
+      this.#options.foundForeign(key);
+    } else {
+      this.#peer.peerHolds(key, copy);
     }
   }
 
@@ -195,49 +212,37 @@ export class AgentApplications implements SourceSync {
     this.#outbox.seen(key, uid);
   }
 
-  peerReported({ name, uid, checksum, digest, namespace = '' }: RequestUpdate): string | undefined {
-    const key = this.#options.hubKey({ name, namespace, remapped: false });
-    if (uid === '') {
-      this.#lacks(key);
-    } else if (digest !== undefined) {
-      this.peerHolds(key, { uid, digest: `${digest}|` });
-    } else if (this.#outbox.held(key)?.uid !== uid || !this.#hasSpec(key, checksum)) {
-      this.peerHolds(key, { uid, digest: this.#digestAt(key, uid, checksum) });
+  peerReported(update: RequestUpdate): string | undefined {
+    const { name, namespace = '', uid, principalUid } = update;
+    if (uid === '' || !this.#isForeign(principalUid)) {
+      return this.#peer.peerReported(update);
     }
-    // What it should not have now it may be meant to have by the time it has told everything.
-    return this.#options.read(key) === undefined && !this.#outbox.knows(key) ? undefined : placeOf(key);
+    const key = this.#options.hubKey({ name, namespace, remapped: false });
+    // Without a digest, the present state is sent, and the copy becomes one of this principal.
+    this.peerHolds(key, { uid }, principalUid);
+    return this.#peer.isKnown(key) ? placeOf(key) : undefined;
   }
 
   peerLacks(id: string): void {
-    const [namespace = '', name = ''] = id.split('/');
-    this.#lacks({ kind: 'Application', namespace, name });
+    this.#peer.peerLacks(id);
   }
 
-  list(): Listed[] {
-    return Array.from(this.#options.keys()).flatMap((key) => {
-      const uid = this.#options.read(key)?.uid;
-      return uid === undefined ? [] : [{ id: placeOf(key), name: key.name, namespace: key.namespace, uid }];
-    });
+  list(): Iterable<Listed> {
+    return this.#peer.list();
   }
 
   stats(): SyncStats {
-    return {
-      pending: this.#outbox.pending + this.#terminations.pending,
-      inFlight: this.#outbox.inFlight + this.#terminations.inFlight,
-      queued: this.#inbox.queued,
-      retrying: this.#inbox.retrying,
-    };
+    const { queued, retrying } = this.#inbox;
+    return { ...this.#peer.stats(), queued, retrying };
   }
 
   close(): void {
     this.#stop.abort();
-    this.#outbox.close();
-    this.#terminations.close();
+    this.#peer.close();
   }
 
-  /** What the agent was to carry out on a copy that it does not have any more, it has not carried out as far as anybody knows. */
-  #lacks(key: ResourceKey): void {
-    this.peerHolds(key, undefined);
+  /** The agent has no copy, so it cannot have executed the operation that was sent for it. */
+  #requestOperationAgain(key: ResourceKey): void {
     const { operation, status } = this.#options.read(key)?.object ?? {};
     const isAsked = operation !== undefined && status?.operationState?.phase !== 'Terminating';
     if (isAsked && !this.requested(key, 'set-operation')) {
@@ -245,23 +250,8 @@ export class AgentApplications implements SourceSync {
     }
   }
 
-  /** Neither should the agent have it, nor is anything known of it. */
-  #isStray(key: ResourceKey): boolean {
-    return this.#options.read(key) === undefined && !this.#outbox.knows(key);
-  }
-
-  /** Bounds what an agent can make this side remember. What is over the bound comes with the next resync. */
-  #admitsStrays(): boolean {
-    const { agent, count } = this.#options;
-    const { log } = this.#options.runtime;
-    if (this.#outbox.size < count() + mostStrays) {
-      return true;
-    }
-    if (!this.#warnedOfStrays) {
-      log.warn({ agent, most: mostStrays }, 'the agent has too many Applications that it should not have');
-      this.#warnedOfStrays = true;
-    }
-    return false;
+  #isForeign(principalUid: string | undefined): boolean {
+    return principalUid !== undefined && principalUid !== this.#options.principalUid;
   }
 
   #send(connection: PeerConnection): void {
@@ -280,40 +270,21 @@ export class AgentApplications implements SourceSync {
   }
 
   #messageFor(delivery: OutboundEvent<Application>): Message {
-    const { key, resourceId, eventId } = delivery;
-    const unstamped = { target: 'application', resourceId, eventId } as const;
-    const common = { ...unstamped, principalUid: this.#options.principalUid };
+    const common = { target: 'application', principalUid: this.#options.principalUid } as const;
     if (delivery.type === 'delete') {
-      const { uid, version: resourceVersion } = delivery;
-      const metadata = { name: key.name, namespace: key.namespace, uid, resourceVersion };
-      return { ...common, type: 'delete', object: { metadata, spec: {} } };
+      return stateMessage(delivery, common);
     }
-    const { object } = delivery.snapshot;
-    if (delivery.type === 'intent') {
-      // argocd-agent's principal names itself in everything but this.
-      return delivery.intent === 'set-operation'
-        ? { ...unstamped, type: 'set-operation', object }
-        : { ...common, type: 'terminate-operation', object };
+    const { snapshot, resourceId, eventId } = delivery;
+    if (delivery.type !== 'intent') {
+      // An operation is a request of its own, so that it is made once.
+      const { operation: _, ...object } = snapshot.object;
+      return stateMessage({ ...delivery, snapshot: { ...snapshot, object } }, common);
     }
-    // An operation is a request of its own, so that it is made once.
-    const { operation: _, ...state } = object;
-    return { ...common, type: delivery.type === 'create' ? 'create' : 'spec-update', object: state };
-  }
-
-  /**
-   * The state that an agent has which only says the checksum of its spec: if that is the hub's, the hub's, as argocd-agent
-   * takes it; but it may not have heard of the requests.
-   */
-  #digestAt(key: ResourceKey, uid: string, checksum: string | null): string | undefined {
-    const now = this.#options.read(key);
-    return now?.uid === uid && this.#hasSpec(key, checksum)
-      ? `${now.digest.slice(0, now.digest.lastIndexOf('|'))}|`
-      : undefined;
-  }
-
-  #hasSpec(key: ResourceKey, checksum: string | null): boolean {
-    const now = this.#options.read(key);
-    return now !== undefined && specChecksum(now.object.spec) === checksum;
+    const { object } = snapshot;
+    // argocd-agent's principal names itself in everything but this.
+    return delivery.intent === 'set-operation'
+      ? { target: 'application', resourceId, eventId, type: 'set-operation', object }
+      : { ...common, resourceId, eventId, type: 'terminate-operation', object };
   }
 
   #keyOf(message: ApplicationMessage | ErrorMessage): ResourceKey {

@@ -9,11 +9,11 @@ export interface AgentReport {
   /** The requests of the hub's object that the agent had got by then: only to these can the report be an answer. */
   readonly delivered: DeliveredRequests;
   readonly terminating: boolean;
-  /** Set when the report is looked at once more; it has its acknowledgement already. */
+  /** Set when the report is processed again; it is acknowledged already. */
   readonly again?: string;
 }
 
-/** What an agent has got of the requests on a hub object; undefined where it has not got what is there. */
+/** What an agent has received of the requests on a hub object; undefined where it has not received what is there. */
 export interface DeliveredRequests {
   /** Digest of `operation`, empty when there was none. */
   readonly operation: string | undefined;

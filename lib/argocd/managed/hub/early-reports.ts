@@ -6,16 +6,16 @@ import type { AgentReport, DeliveredRequests } from './agent-report.ts';
 
 interface EarlyReport {
   readonly report: AgentReport;
-  /** It tells of a run of the operation that is on its way. */
+  /** It shows a run of the operation that is on its way. */
   readonly showsRun: boolean;
-  /** All that users wait for is that Argo CD looks again. */
+  /** Users wait for a refresh only. */
   readonly onlyRefresh: boolean;
 }
 
 /**
  * Status reports that came while a request was on its way. Agents of the original send what they have to send in any order,
  * so the report of what became of a request may overtake its acknowledgement, and nothing follows it; what it does not
- * mention would then stand on the hub for ever. Such a report is looked at once more when the acknowledgement is there.
+ * mention would then stand on the hub for ever. Such a report is processed again after the acknowledgement.
  *
  * It may as well be older than the request. Then a refresh is taken off the hub before it is done, which is harmless:
  * agents keep it until it is. An operation is taken off only if the report shows a run of it.
@@ -46,7 +46,7 @@ export class EarlyReports {
     });
   }
 
-  /** An event about this hub object is acknowledged: the report to look at again, given what the agent has got by now. */
+  /** An event about this hub object is acknowledged: the report to process again, given what the agent has received by now. */
   acknowledged(resourceId: string, delivered: (report: AgentReport) => DeliveredRequests): AgentReport | undefined {
     const early = this.#reports.get(resourceId);
     if (early === undefined) {

@@ -17,11 +17,12 @@ import { annotations, skipSyncLabel } from '../../names.ts';
 import type { HubKind, SourceSync } from '../../peer/kind-sync.ts';
 import { placeOf } from '../../place.ts';
 import { isSkipped } from '../../routing.ts';
-import { managedCopyDigest, sourceUidOf } from '../copy.ts';
+import { managedCopyDigest, sentApplication, sourceUidOf } from '../copy.ts';
 import { planAgentError, planReport, ranUnreported } from '../status.ts';
 import { AgentApplications, type ReportedRef } from './agent-applications.ts';
 import type { AgentReport, DeliveredRequests } from './agent-report.ts';
 import { Assignments } from './assignments.ts';
+import { DisconnectedAgents } from './disconnected-agents.ts';
 import { HubWarnings } from './hub-warnings.ts';
 import { HubWriter } from './hub-writer.ts';
 import { deliveredTo, operationMark, RequestTracker, triggerMark } from './request-tracker.ts';
@@ -38,10 +39,42 @@ export interface HubApplicationsOptions {
   readonly agentOf: (application: Application) => string | undefined;
   /** Namespace on the hub of what is in a namespace of an agent's cluster. Default: the agent's name. */
   readonly namespaceOf?: (agent: string, local: string) => string;
-  /** When a managed agent that is not connected was last, if that is known. An agent of which it is known was one. */
+  /** When a managed agent was connected last, if that is known. Known: it was a managed agent. */
   readonly lastSeen?: (agent: string) => Date | undefined;
+  /**
+   * Why an agent does not deploy an Application that belongs to it, as far as the hub knows. Report a change to
+   * {@link HubApplications.noticesChanged}. Default: no reason is known.
+   */
+  readonly notice?: (application: Application, agent: string) => string | undefined;
+  /** How Applications show that their agent is not connected. Default: not at all. */
+  readonly disconnection?: DisconnectionOptions | undefined;
+  /** Called when an agent has an Application that the hub does not have and that was made for another principal. */
+  readonly onForeign?: ((agent: string, application: ObjectRef) => void) | undefined;
+  /** Waits until the agent may write again; called before each of its messages is processed. Default: no wait. */
+  readonly pace?: ((agent: string, signal: AbortSignal) => Promise<void>) | undefined;
   readonly runtime: Runtime;
   readonly tuning?: Tuning | undefined;
+}
+
+/** How the hub's Applications, mirrors included, show that the agent that reports their status is not connected. */
+export interface DisconnectionOptions {
+  /** For how long an agent may be without a connection; 0: for ever. */
+  readonly graceMs: number;
+  /** The agents of the fleet at the start. Report others to {@link HubApplications.expect}. */
+  readonly members: () => Iterable<string>;
+  /** When an agent of either mode was connected last, if that is known. The answer outlives the process. */
+  readonly lastSeen: (agent: string) => Date | undefined;
+  /** The autonomous agent whose Application a mirror shows; undefined for any other Application. Default: there are none. */
+  readonly agentOfMirror?: (application: Application) => string | undefined;
+  /** Names of the Applications in the namespace of an agent, if mirrors are no agent's by `agentOf`. Default: none. */
+  readonly namesIn?: (agent: string) => ReadonlySet<string>;
+}
+
+/** An agent that has been without a connection for longer than the grace period. */
+export interface DisconnectedAgent {
+  readonly agent: string;
+  /** How many Applications of the hub show what it reported last. */
+  readonly applications: number;
 }
 
 /**
@@ -62,6 +95,7 @@ export class HubApplications implements HubKind<SourceSync> {
   readonly #requests = new RequestTracker();
   readonly #writer: HubWriter;
   readonly #warnings: HubWarnings;
+  readonly #disconnected: DisconnectedAgents;
 
   constructor(options: HubApplicationsOptions) {
     this.#options = options;
@@ -73,20 +107,40 @@ export class HubApplications implements HubKind<SourceSync> {
       doubted: (ref) => void this.#check(ref),
     });
     this.#writer = new HubWriter({ store: options.applications, view: this.#view, log: this.#log });
+    const { disconnection } = options;
+    const reporterOf = (application: Application) =>
+      options.agentOf(application) ?? disconnection?.agentOfMirror?.(application);
+    this.#disconnected = new DisconnectedAgents({
+      graceMs: disconnection?.graceMs ?? 0,
+      lastSeen: disconnection?.lastSeen ?? (() => undefined),
+      changed: (agent) => {
+        for (const hub of this.#shownOf(agent)) {
+          this.#warnings.disconnectionChanged(hub);
+        }
+      },
+      runtime: options.runtime,
+    });
     this.#warnings = new HubWarnings({
       writer: this.#writer,
       agentOf: options.agentOf,
       lastSeen: options.lastSeen ?? (() => undefined),
+      notice: options.notice ?? (() => undefined),
+      disconnection: { read: (ref) => this.#view.get(ref), reporterOf, agents: this.#disconnected },
       runtime: options.runtime,
     });
   }
 
   /** Starts to follow the store. Call it when the store's cache is filled, and before the first connection. */
   start(signal: AbortSignal): void {
+    // Before anything is read: what an earlier process wrote stays for the time that agents have to come back.
+    for (const agent of this.#options.disconnection?.members() ?? []) {
+      this.#disconnected.expect(agent);
+    }
     const unfollow = this.#view.follow(this.#options.applications);
     signal.addEventListener('abort', () => {
       unfollow();
       this.#stop.abort();
+      this.#disconnected.close();
       this.#warnings.close();
       for (const peer of this.#peers.values()) {
         peer.close();
@@ -94,16 +148,65 @@ export class HubApplications implements HubKind<SourceSync> {
     });
   }
 
+  /**
+   * What decides about notices has changed for an agent, or for the Applications of an AppProject: they are looked at again.
+   */
+  noticesChanged(of: { readonly agent: string } | { readonly project: string }): void {
+    const { agentOf } = this.#options;
+    const follow = (hub: Application) => {
+      const agent = agentOf(hub);
+      this.#warnings.follow(refOf(hub), hub, agent, agent);
+    };
+    if ('agent' in of) {
+      for (const key of [...this.#assignments.of(of.agent)]) {
+        const hub = this.#view.get(key);
+        if (hub !== undefined) {
+          follow(hub);
+        }
+      }
+      return;
+    }
+    for (const hub of this.#view.values()) {
+      if ((hub.spec.project || 'default') === of.project) {
+        follow(hub);
+      }
+    }
+  }
+
+  /** The agent has come into the fleet: unless it is connected, its absence is shown after the grace period. */
+  expect(agent: string): void {
+    this.#disconnected.expect(agent);
+  }
+
+  /** An agent connected or disconnected. Call it for autonomous agents; of managed ones it is known. */
+  presenceChanged(agent: string, isThere: boolean): void {
+    if (isThere) {
+      this.#disconnected.connected(agent);
+    } else {
+      this.#disconnected.disconnected(agent);
+    }
+  }
+
+  /** The agents whose absence is shown. */
+  disconnectedAgents(): DisconnectedAgent[] {
+    const { disconnection } = this.#options;
+    return Array.from(this.#disconnected.names(), (agent) => ({
+      agent,
+      applications: this.#assignments.count(agent) + (disconnection?.namesIn?.(agent).size ?? 0),
+    }));
+  }
+
   /** What is between the hub and one agent. */
   syncFor(agent: string): SourceSync {
     return this.#peers.get(agent) ?? this.#newPeer(agent);
   }
 
-  /** The agent left the fleet: what is known of it is dropped; objects stay. */
+  /** The agent was detached: its state here is dropped; objects stay. */
   forgetAgent(agent: string): void {
     this.#peers.get(agent)?.close();
     this.#peers.delete(agent);
     this.#warnings.forgetAgent(agent);
+    this.#disconnected.forgetAgent(agent);
     for (const key of this.#assignments.of(agent)) {
       this.#requests.forget(key);
     }
@@ -119,7 +222,8 @@ export class HubApplications implements HubKind<SourceSync> {
       delivered: (key) => this.#delivered(agent, key),
       apply: (report, signal) => this.#apply(agent, report, signal),
       hubKey: (reported) => this.#hubKey(agent, reported),
-      presenceChanged: (isThere) => this.#presenceChanged(agent, isThere),
+      foundForeign: (key) => this.#foundForeign(agent, key),
+      presenceChanged: (isThere) => this.#managedPresenceChanged(agent, isThere),
       runtime: this.#options.runtime,
       tuning: this.#options.tuning,
     });
@@ -145,7 +249,7 @@ export class HubApplications implements HubKind<SourceSync> {
         uid: sourceUidOf(hub),
         version: hub.metadata.resourceVersion ?? '',
         digest: `${managedCopyDigest(hub)}${triggerMark(hub)}`,
-        object: hub,
+        object: sentApplication(hub),
       };
       this.#snapshots.set(hub, snapshot);
     }
@@ -184,7 +288,8 @@ export class HubApplications implements HubKind<SourceSync> {
     }
   }
 
-  #apply(agent: string, report: AgentReport, signal: AbortSignal): Promise<InboxOutcome> {
+  async #apply(agent: string, report: AgentReport, signal: AbortSignal): Promise<InboxOutcome> {
+    await this.#options.pace?.(agent, signal);
     const plan = (hub: Application | undefined) => {
       if (hub !== undefined && this.#options.agentOf(hub) === agent) {
         return this.#patchFor(agent, hub, report);
@@ -211,8 +316,8 @@ export class HubApplications implements HubKind<SourceSync> {
     if (source !== undefined) {
       this.#peers.get(agent)?.seen(report.key, source);
     }
-    // After a restart the principal asks again for what it has not heard the end of. This may be the end.
-    const isDone = ranUnreported(hub, message.object);
+    // After a restart the principal requests again what was not reported as finished. This report may be of its end.
+    const isDone = ranUnreported(hub, message.object, (time) => this.#requests.hasShown(hub, keyOf(refOf(hub)), time));
     if (isDone) {
       this.#peers.get(agent)?.withdraw(report.key, 'set-operation');
     }
@@ -227,7 +332,7 @@ export class HubApplications implements HubKind<SourceSync> {
 
   /**
    * The agent reports about something that it should not have: it may have made it after the hub's object was gone, from
-   * a message of before. What it should have instead, or that it should go, is said by the outbox.
+   * a message of before. The outbox sends what it should have instead, or the deletion.
    */
   #strayed(agent: string, key: ResourceKey, message: AgentReport['message']): void {
     if (message.type === 'delete') {
@@ -246,22 +351,40 @@ export class HubApplications implements HubKind<SourceSync> {
     }
     if (uid !== undefined) {
       this.#log.info({ agent, application: placeOf(key) }, 'the agent has an Application that it should not have');
-      this.#peers.get(agent)?.peerHolds(key, { uid });
+      this.#peers.get(agent)?.peerHolds(key, { uid }, marks?.[annotations.principalUid]);
     }
   }
 
-  #presenceChanged(agent: string, isThere: boolean): void {
+  #foundForeign(agent: string, key: ResourceKey): void {
+    this.#log.warn({ agent, application: placeOf(key) }, 'the agent keeps an Application of another principal');
+    this.#options.onForeign?.(agent, { namespace: key.namespace, name: key.name });
+  }
+
+  /** The Applications that may show what an agent reports. */
+  *#shownOf(agent: string): Generator<Application> {
+    const names = this.#options.disconnection?.namesIn?.(agent) ?? [];
+    const mirrors = Array.from(names, (name) => ({ namespace: agent, name }));
+    for (const ref of [...this.#assignments.of(agent), ...mirrors]) {
+      const hub = this.#view.get(ref);
+      if (hub !== undefined) {
+        yield hub;
+      }
+    }
+  }
+
+  #managedPresenceChanged(agent: string, isThere: boolean): void {
+    this.presenceChanged(agent, isThere);
     if (!isThere) {
       this.#warnings.disconnected(agent);
       return;
     }
-    // It may have come to the end of a removal while it could not say so: it answers when it has nothing to delete.
+    // It may have finished a removal without being able to report it: it answers when it has nothing to delete.
     for (const { ref, sourceUid } of this.#warnings.connected(agent)) {
       this.#peers.get(agent)?.peerHolds(keyOf(ref), { uid: sourceUid });
     }
   }
 
-  /** Workloads may go with a copy: that is never done without a word. */
+  /** Workloads may be deleted with a copy, so each removal is logged. */
   #logRemoval(ref: ObjectRef, old: Application | undefined, now: Application | undefined, agent: string): void {
     const why =
       now === undefined
@@ -292,7 +415,7 @@ export class HubApplications implements HubKind<SourceSync> {
     try {
       await this.#writer.read(ref, this.#stop.signal);
     } catch (error) {
-      this.#log.debug({ application: placeOf(ref), err: error }, 'not in the cache, and not readable now');
+      this.#log.debug({ application: placeOf(ref), error }, 'not in the cache, and not readable now');
     }
   }
 
@@ -305,7 +428,7 @@ export class HubApplications implements HubKind<SourceSync> {
     return deliveredTo(peer, key, hub);
   }
 
-  /** Agents say either side's namespace, a Go agent sometimes the wrong one: the hub's own Application goes first. */
+  /** Agents report either side's namespace, a Go agent sometimes the wrong one: the hub's own Application counts first. */
   #hubKey(agent: string, { name, namespace, remapped }: ReportedRef): ResourceKey {
     const mapped = this.#options.namespaceOf?.(agent, namespace) ?? agent;
     const hub = this.#view.get({ namespace, name });

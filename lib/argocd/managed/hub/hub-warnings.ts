@@ -1,9 +1,10 @@
-import { Inbox, type ObjectRef, type RetryDelays, type Runtime } from '../../../sync/index.ts';
+import { Inbox, type InboxOutcome, type ObjectRef, type RetryDelays, type Runtime } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
-import { annotations } from '../../names.ts';
+import { agentDisconnectedCondition, agentWarningCondition, annotations } from '../../names.ts';
 import { placeOf } from '../../place.ts';
 import { sourceUidOf } from '../copy.ts';
-import { planUserRelease, planWarning } from '../status.ts';
+import { conditionMessage, planUserRelease, planWarnings } from '../status.ts';
+import { DisconnectionNotices, type DisconnectionNoticesOptions } from './disconnection-notices.ts';
 import type { HubWriter } from './hub-writer.ts';
 
 /** What {@link HubWarnings} need of the hub. */
@@ -13,10 +14,13 @@ export interface HubWarningsOptions {
   readonly agentOf: (application: Application) => string | undefined;
   /** When an agent that is not connected was last; undefined when that is not known. */
   readonly lastSeen: (agent: string) => Date | undefined;
+  /** Why the agent of an Application does not deploy it, as far as the hub knows. */
+  readonly notice: (application: Application, agent: string) => string | undefined;
+  readonly disconnection: DisconnectionNoticesOptions;
   readonly runtime: Runtime;
 }
 
-/** An agent may be away for as long before its absence is told of. */
+/** An agent may be away for this long before its absence is reported. */
 const graceMs = 30_000;
 /** Departures that are remembered. */
 const mostDepartures = 10_000;
@@ -37,21 +41,25 @@ interface Look {
 }
 
 /**
- * Tells on the hub's Applications what the principal alone knows: that one being deleted waits for an agent that is away, and
- * that another cluster, which had it before, is still removing what it deployed. A user may release the first
- * ({@link annotations.release}).
+ * Writes on the hub's Applications what the principal alone knows: that no agent deploys one, that one being deleted waits for
+ * an agent that is away, and that another cluster, which had it before, is still removing what it deployed. A user may release
+ * one that waits ({@link annotations.release}). Another condition says that an agent is not connected, also on mirrors.
  */
 export class HubWarnings {
   readonly #options: HubWarningsOptions;
   readonly #inbox: Inbox<Look>;
+  readonly #disconnection: DisconnectionNotices;
   readonly #stop = new AbortController();
   readonly #startedAt: Date;
   readonly #presence = new Map<string, Presence>();
   /** Agent → its Applications that are being deleted on the hub. */
   readonly #leaving = new Map<string, Map<string, ObjectRef>>();
-  /** Application → agents that have been told to delete it and are not through, with the source's uid. */
+  /** Application → agents that received its deletion and have not finished it, with the source's uid. */
   readonly #departures = new Map<string, Map<string, { readonly sourceUid: string; readonly since: Date }>>();
   readonly #timers = new Map<string, () => void>();
+  /** Applications that no agent deploys. They have a notice when that lasts: agents and projects come one after another. */
+  readonly #unserved = new Map<string, { readonly ref: ObjectRef; readonly since: number; isShown: boolean }>();
+  #cancelShowing: (() => void) | undefined;
   #ids = 0;
 
   constructor(options: HubWarningsOptions) {
@@ -59,20 +67,23 @@ export class HubWarnings {
     this.#startedAt = options.runtime.today();
     this.#inbox = new Inbox<Look>(
       {
-        apply: ({ ref }, signal) => options.writer.run(ref, (hub) => this.#plan(ref, hub), {}, signal),
+        apply: ({ ref }, signal) => this.#write(ref, signal),
         acknowledge: () => undefined,
         laneOf: ({ ref }) => placeOf(ref),
         idOf: ({ id }) => id,
         supersedes: () => true,
         onError: (error, { ref }, attempt) =>
-          options.runtime.log.warn(
-            { application: placeOf(ref), attempt, err: error },
-            'notice not written, will retry',
-          ),
+          options.runtime.log.warn({ application: placeOf(ref), attempt, error }, 'notice not written, will retry'),
         runtime: options.runtime,
         retry,
         isOwn: () => true,
       },
+      this.#stop.signal,
+    );
+    this.#disconnection = new DisconnectionNotices(
+      options.disconnection,
+      (ref, signal) => this.#write(ref, signal),
+      options.runtime,
       this.#stop.signal,
     );
   }
@@ -91,15 +102,55 @@ export class HubWarnings {
       this.#depart(ref, agent, undefined);
     }
     if (hub === undefined) {
+      this.#unserved.delete(placeOf(ref));
       return;
     }
+    this.#followService(ref, hub, agent);
     const isLeaving = hub.metadata.deletionTimestamp !== undefined && (hub.metadata.finalizers ?? []).length > 0;
     if (agent !== undefined && isLeaving) {
       this.#leave(ref, agent);
     }
-    if (isLeaving || this.#departures.has(placeOf(ref)) || planWarning(hub, undefined, this.#startedAt) !== undefined) {
+    if (isLeaving || this.#departures.has(placeOf(ref)) || conditionMessage(hub, agentWarningCondition) !== undefined) {
       this.#look(ref);
     }
+    this.#disconnection.follow(hub);
+  }
+
+  /** What is to be said on this Application of an agent that is not connected may have changed. */
+  disconnectionChanged(hub: Application): void {
+    this.#disconnection.follow(hub);
+  }
+
+  #followService(ref: ObjectRef, hub: Application, agent: string | undefined): void {
+    const id = placeOf(ref);
+    const text = agent === undefined ? undefined : this.#options.notice(hub, agent);
+    const entry = this.#unserved.get(id);
+    if (text === undefined) {
+      this.#unserved.delete(id);
+    } else if (entry === undefined) {
+      this.#unserved.set(id, { ref, since: this.#options.runtime.clock.now(), isShown: false });
+      this.#showLater();
+    } else if (entry.isShown) {
+      this.#look(ref);
+    }
+  }
+
+  #showLater(): void {
+    if (this.#cancelShowing !== undefined || this.#stop.signal.aborted) {
+      return;
+    }
+    const { clock } = this.#options.runtime;
+    this.#cancelShowing = clock.after(graceMs, () => {
+      this.#cancelShowing = undefined;
+      for (const entry of this.#unserved.values()) {
+        if (!entry.isShown && clock.now() >= entry.since + graceMs) {
+          entry.isShown = true;
+          this.#look(entry.ref);
+        } else if (!entry.isShown) {
+          this.#showLater();
+        }
+      }
+    });
   }
 
   /** The agent is there. Gives the copies that it was deleting when it was here last. */
@@ -117,7 +168,7 @@ export class HubWarnings {
     }
   }
 
-  /** The agent belongs to the fleet no more. */
+  /** The agent was detached. */
   forgetAgent(agent: string): void {
     for (const { ref } of [...this.#departuresOf(agent)]) {
       this.#depart(ref, agent, undefined);
@@ -129,7 +180,7 @@ export class HubWarnings {
     }
   }
 
-  /** An agent says that it is deleting a copy that it should not have any more. */
+  /** An agent reports that it is deleting a copy that it should not have any more. */
   departing(ref: ObjectRef, agent: string, sourceUid: string): void {
     if (this.#departures.get(placeOf(ref))?.get(agent)?.sourceUid !== sourceUid) {
       this.#options.runtime.log.info(
@@ -156,9 +207,14 @@ export class HubWarnings {
   /** Stops all timers. */
   close(): void {
     this.#stop.abort();
+    this.#cancelShowing?.();
     for (const cancel of this.#timers.values()) {
       cancel();
     }
+  }
+
+  #write(ref: ObjectRef, signal: AbortSignal): Promise<InboxOutcome> {
+    return this.#options.writer.run(ref, (hub) => this.#plan(ref, hub), {}, signal);
   }
 
   #plan(ref: ObjectRef, hub: Application | undefined) {
@@ -173,8 +229,24 @@ export class HubWarnings {
       );
       return release;
     }
-    const texts = [this.#waiting(hub), ...this.#removals(ref, hub)].filter((text) => text !== undefined);
-    return planWarning(hub, texts.length === 0 ? undefined : texts.join('; '), this.#options.runtime.today());
+    const notice = this.#notice(ref, hub);
+    const texts = [notice, this.#waiting(hub), ...this.#removals(ref, hub)].filter((text) => text !== undefined);
+    const messages = {
+      [agentWarningCondition]: texts.length === 0 ? undefined : texts.join('; '),
+      [agentDisconnectedCondition]: this.#disconnection.messageFor(hub),
+    };
+    const patch = planWarnings(hub, messages, this.#options.runtime.today());
+    if (patch !== undefined && notice !== undefined) {
+      this.#options.runtime.log.warn({ agent: this.#options.agentOf(hub), application: placeOf(ref) }, notice);
+    }
+    return patch;
+  }
+
+  #notice(ref: ObjectRef, hub: Application): string | undefined {
+    const agent = this.#options.agentOf(hub);
+    return agent !== undefined && this.#unserved.get(placeOf(ref))?.isShown === true
+      ? this.#options.notice(hub, agent)
+      : undefined;
   }
 
   #waiting(hub: Application): string | undefined {
@@ -197,7 +269,7 @@ export class HubWarnings {
       return undefined;
     }
     const since = (known?.since ?? last ?? this.#startedAt).toISOString();
-    const why = known?.isMember === false ? 'has left the fleet' : 'is not connected';
+    const why = known?.isMember === false ? 'has been outside the fleet' : 'has not been connected';
     return `waiting for agent ${agent}, which ${why} since ${since}; annotate ${annotations.release}: "true" to let this Application go`;
   }
 
@@ -211,7 +283,7 @@ export class HubWarnings {
     }
   }
 
-  /** Only an agent that once had the Application knows its UID; the word of any other one is not shown on it. */
+  /** Only an agent that once had the Application knows its UID; reports of any other are not shown on it. */
   #removals(ref: ObjectRef, hub: Application): string[] {
     const agent = this.#options.agentOf(hub);
     return Array.from(this.#departures.get(placeOf(ref)) ?? [])

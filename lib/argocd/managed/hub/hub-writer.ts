@@ -2,6 +2,7 @@ import type { Logger, MergePatch } from '../../../base/index.ts';
 import { type InboxOutcome, mayPassLater, type ObjectRef, type Store, type View } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
 import { placeOf } from '../../place.ts';
+import { isSkipped } from '../../routing.ts';
 import { ObjectWriter } from '../../writing/object-writer.ts';
 
 /** Patches the hub's Applications. */
@@ -10,7 +11,8 @@ export class HubWriter {
   readonly #log: Logger;
 
   constructor(options: { store: Store<Application>; view: View<Application>; log: Logger }) {
-    this.#writer = new ObjectWriter(options);
+    // The cache leaves them out: the view would wait for them there.
+    this.#writer = new ObjectWriter({ ...options, isHidden: isSkipped });
     this.#log = options.log;
   }
 
@@ -41,7 +43,7 @@ export class HubWriter {
       throw result.error;
     }
     this.#log.error(
-      { ...about, application: placeOf(ref), err: result.error },
+      { ...about, application: placeOf(ref), error: result.error },
       'the API server refuses what is to be written',
     );
     return 'done';

@@ -6,31 +6,44 @@ import { triggersOf } from '../../triggers.ts';
 import type { AgentApplications } from './agent-applications.ts';
 import type { DeliveredRequests } from './agent-report.ts';
 
-/** The operation that the agent of an Application has got or is about to get. */
+/** The operation that the agent of an Application has received or is about to receive. */
 interface KnownOperation {
   readonly uid: string;
   readonly digest: string;
 }
 
-/** Sees what users newly ask for on the hub, told from what agents reported or have got. */
+/** Detects new requests of users on the hub, as opposed to what agents reported or have received. */
 export class RequestTracker {
   readonly #operations = new Map<string, KnownOperation>();
+  /** When the operation began that the hub's object told of last, by Application. */
+  readonly #started = new Map<string, { readonly uid: string | undefined; readonly at: unknown }>();
   /** Application → uid of those whose termination the agent knows or is about to know. */
   readonly #terminating = new Map<string, string>();
 
   /** The hub's Application as it is now, and the agent that has it. */
   follow(peer: AgentApplications, key: ResourceKey, hub: Application): void {
+    const at = hub.status?.operationState?.startedAt;
+    if (at !== undefined) {
+      this.#started.set(placeOf(key), { uid: hub.metadata.uid, at });
+    }
     this.#followOperation(peer, key, hub);
     this.#followTermination(peer, key, hub);
   }
 
-  /** What is known of this Application's requests says nothing about the next agent or incarnation. */
+  /** Drops what is known of this Application's requests: it does not hold for another agent or incarnation. */
   forget(ref: ObjectRef): void {
     this.#operations.delete(placeOf(ref));
+    this.#started.delete(placeOf(ref));
     this.#terminating.delete(placeOf(ref));
   }
 
-  /** The agent's own words are about to be written: they must not pass for a user's request when the cache shows them. */
+  /** Whether the hub's object told of an operation that began then, and no later one. */
+  hasShown({ metadata }: Application, key: ResourceKey, startedAt: string): boolean {
+    const shown = this.#started.get(placeOf(key));
+    return shown?.uid === metadata.uid && shown?.at === startedAt;
+  }
+
+  /** An agent's report is about to be written: it must not count as a user's request when the cache shows it. */
   reported(hub: Application, key: ResourceKey, report: Application, writesOperation: boolean): void {
     const uid = hub.metadata.uid ?? '';
     if (writesOperation && report.operation !== undefined) {
@@ -47,7 +60,7 @@ export class RequestTracker {
     if (hub.operation === undefined) {
       this.#operations.delete(id);
       if (peer.requested(key, 'set-operation')) {
-        // The agent may have got it and keep it for later: it has to hear that there is none any more.
+        // The agent may have received it and keep it for later: it has to receive that there is none any more.
         peer.request(key, 'set-operation');
       }
       return;
@@ -75,7 +88,7 @@ export class RequestTracker {
   }
 }
 
-/** What an agent has got by now of the requests on a hub object. */
+/** What an agent has received by now of the requests on a hub object. */
 export function deliveredTo(peer: AgentApplications, key: ResourceKey, hub: Application): DeliveredRequests {
   const triggers = triggerMark(hub);
   return {

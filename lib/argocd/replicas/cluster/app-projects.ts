@@ -7,7 +7,7 @@ import { skipped } from '../replica-rules.ts';
 import { type ClusterReplicaOptions, clusterReplica } from './cluster-replica.ts';
 
 /**
- * AppProjects of a managed cluster. One that was there before is taken over whatever the adoption policy says, as
+ * AppProjects of a managed cluster. An existing one is adopted whatever the adoption policy is, as
  * argocd-agent does: every Argo CD has a `default` project.
  */
 export function replicateAppProjects(options: ClusterReplicaOptions<AppProject>): AgentKind<CopySync> {

@@ -1,6 +1,5 @@
-import { type ObjectRef, type Runtime, type Store, type Tuning, View } from '../../../sync/index.ts';
-import type { AgentKind, CopySync, ObjectMessage } from '../../peer/kind-sync.ts';
-import type { PeerConnection } from '../../peer/messages.ts';
+import { type Runtime, type Store, type Tuning, View } from '../../../sync/index.ts';
+import type { AgentKind, CopySync } from '../../peer/kind-sync.ts';
 import type { ReplicaKind, ReplicaObject } from '../kinds.ts';
 import { Replica } from '../replica.ts';
 import type { ReplicaRules } from '../replica-rules.ts';
@@ -18,46 +17,25 @@ export interface ClusterReplicaOptions<T extends ReplicaObject> {
 export function clusterReplica<T extends ReplicaObject>(
   kind: ReplicaKind<T>,
   rules: ReplicaRules<T>,
-  options: ClusterReplicaOptions<T>,
+  { store, namespace, runtime, tuning }: ClusterReplicaOptions<T>,
 ): AgentKind<CopySync> {
-  const { store, namespace, runtime, tuning } = options;
-  let replica: Replica<T> | undefined;
-  let requestUpdate: (ref: ObjectRef) => void = () => undefined;
-  const view = new View<T>({
+  const stop = new AbortController();
+  const view: View<T> = new View<T>({
     clock: runtime.clock,
-    changed: (ref, change) => replica?.localChange(ref, change),
-    doubted: ({ name }) => replica?.reconcile(name, true),
+    changed: (ref, change) => replica.localChange(ref, change),
+    doubted: ({ name }) => replica.reconcile(name, true),
   });
-  const started = (): Replica<T> => {
-    if (replica === undefined) {
-      throw new TypeError('used before it was started');
-    }
-    return replica;
+  const options = { kind, rules, store, view, namespace, peer: {}, isTrusted: true, runtime, tuning };
+  const replica = new Replica<T>(options, stop.signal);
+  const start = (signal: AbortSignal): void => {
+    const unfollow = view.follow(within(store, namespace));
+    signal.addEventListener('abort', () => {
+      unfollow();
+      stop.abort();
+    });
+    replica.adoptFound();
   };
-  return {
-    kind: kind.kind,
-    start: (signal) => {
-      const unfollow = view.follow(within(store, namespace));
-      signal.addEventListener('abort', unfollow);
-      replica = new Replica({ kind, rules, store, view, namespace, peer: {}, runtime, tuning }, signal);
-      replica.onDoubt((ref) => requestUpdate(ref));
-      replica.adoptFound();
-    },
-    connected: (connection: PeerConnection) => started().connected(connection),
-    disconnected: () => started().disconnected(),
-    writable: () => started().writable(),
-    acknowledged: () => started().acknowledged(),
-    receive: (message: ObjectMessage) => started().receive(message),
-    copies: () => started().copies(),
-    holding: (ref) => started().holding(ref),
-    localRef: (source) => started().localRef(source),
-    onDoubt: (listener) => {
-      requestUpdate = listener;
-    },
-    sourceRestarted: () => started().sourceRestarted(),
-    stats: () => started().stats(),
-    close: () => replica?.close(),
-  };
+  return Object.assign(replica, { start });
 }
 
 function within<T extends ReplicaObject>(store: Store<T>, namespace: string): Pick<Store<T>, 'subscribe'> {

@@ -1,26 +1,26 @@
 import { type Store, View } from '../../../sync/index.ts';
-import type { Mapping } from '../../app-project-rules.ts';
 import type { AppProject } from '../../application.ts';
 import type { HubKind, SourceSync } from '../../peer/kind-sync.ts';
 import { isRepository, isRepositoryForAgent, projectOfRepository, type RepositorySecret } from '../../repository.ts';
 import { repositoryKind } from '../kinds.ts';
 import { ownerOfMirror } from '../project-mirror.ts';
 import { Publisher } from '../publisher.ts';
-import type { HubPublisherOptions } from './app-projects.ts';
+import { type HubPublisherOptions, type ProjectPublisherOptions, projectTargets } from './app-projects.ts';
 
 /**
- * The hub's repository Secrets for managed agents. Who gets one follows from the Secret, from the project that it names and
- * from that AppProject, all as the caches have them: an API server that does not answer takes nothing away.
+ * The hub's repository Secrets for managed agents. The Secret, the project that it names and that AppProject decide who gets
+ * it. All three are read from caches, so an API server that does not answer withdraws nothing.
  */
 export function publishRepositories(
-  options: HubPublisherOptions<RepositorySecret> & { readonly projects: Store<AppProject>; readonly mapping: Mapping },
-): HubKind<SourceSync> {
+  options: HubPublisherOptions<RepositorySecret> & ProjectPublisherOptions & { readonly projects: Store<AppProject> },
+): HubKind<SourceSync> & Pick<Publisher<RepositorySecret>, 'reconsider'> {
   const { projects, mapping, namespace, runtime } = options;
+  const target = projectTargets(options);
   const view = new View<AppProject>({
     clock: runtime.clock,
     changed: ({ name }) =>
       publisher.reconsider((secret) => isRepository(secret) && projectOfRepository(secret) === name),
-    // Nothing is created here, so what is known was in the cache.
+    // This side creates none of them, so every known object has been in the cache.
     doubted: (ref) => runtime.log.debug({ appProject: ref.name }, 'not in the cache'),
   });
   const publisher = new Publisher({
@@ -32,7 +32,7 @@ export function publishRepositories(
       const project = name === undefined ? undefined : view.get({ namespace, name });
       return project !== undefined &&
         ownerOfMirror(project) === undefined &&
-        isRepositoryForAgent(secret, project, agent, mapping)
+        isRepositoryForAgent(secret, project, target(agent), mapping)
         ? secret
         : undefined;
     },
@@ -45,5 +45,6 @@ export function publishRepositories(
     },
     syncFor: (agent) => publisher.syncFor(agent),
     forgetAgent: (agent) => publisher.forgetAgent(agent),
+    reconsider: (concerns, agent) => publisher.reconsider(concerns, agent),
   };
 }

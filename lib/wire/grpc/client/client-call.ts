@@ -147,7 +147,9 @@ export class ClientCall {
       return;
     }
     try {
-      for (const { payload, isCompressed } of this.#reader.push(chunk)) {
+      this.#reader.push(chunk);
+      for (let frame = this.#reader.next(); frame !== undefined; frame = this.#reader.next()) {
+        const { payload, isCompressed } = frame;
         this.#observer?.received();
         this.#listener?.message(isCompressed ? gunzipMessage(payload, this.#maxMessageBytes) : payload);
       }

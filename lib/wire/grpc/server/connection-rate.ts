@@ -1,3 +1,5 @@
+import { networkOf } from '../../../base/index.ts';
+
 /** Limits of a server's connections, in all and per address. */
 export interface ConnectionLimits {
   /** Open connections altogether. Default 16,384. */
@@ -69,18 +71,4 @@ export class ConnectionRate {
       this.#paidUntil.delete(key);
     }
   }
-}
-
-/** A client with one IPv6 address usually controls its whole /64. */
-function networkOf(address: string): string {
-  if (!address.includes(':') || address.startsWith('::ffff:')) {
-    return address;
-  }
-  const [head = '', tail] = address.split('::');
-  const groups = head.split(':');
-  if (tail === undefined) {
-    return groups.slice(0, 4).join(':');
-  }
-  const missing = 8 - groups.length - tail.split(':').length;
-  return [...groups, ...Array<string>(Math.max(0, missing)).fill('0'), ...tail.split(':')].slice(0, 4).join(':');
 }

@@ -1,6 +1,7 @@
 import type { X509Certificate } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
+import { hostPort, plainAddress } from '../../../base/index.ts';
 
 /** A client's connection. */
 export interface ServerConnection {
@@ -36,12 +37,12 @@ export function describePeer(
   return { address, encrypted: true, certificateProblem: reason };
 }
 
-/** `address:port` of the other end of a socket. */
+/** `address:port` of the other end of a socket; an IPv6 address is in brackets. */
 export function remoteAddressOf(socket: {
   readonly remoteAddress?: string | undefined;
   readonly remotePort?: number | undefined;
 }): string {
-  return `${socket.remoteAddress ?? 'unknown'}:${socket.remotePort ?? 0}`;
+  return hostPort(plainAddress(socket.remoteAddress ?? 'unknown'), socket.remotePort ?? 0);
 }
 
 /**

@@ -84,7 +84,7 @@ export function serveHttp2(
     ),
   );
   const idleness = new Idleness(options.idleMs, () => closeInTime(session));
-  session.on('error', (error) => logger.debug({ ...about, err: error }, 'A connection broke'));
+  session.on('error', (error) => logger.debug({ ...about, error }, 'A connection broke'));
   session.on('close', () => {
     stopWatching();
     idleness.stop();

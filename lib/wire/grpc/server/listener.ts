@@ -170,7 +170,7 @@ export async function listenForConnections(options: {
       resolve();
     });
   });
-  server.on('error', (error: Error) => logger.error({ err: error }, 'The gRPC listener failed'));
+  server.on('error', (error: Error) => logger.error({ error }, 'The gRPC listener failed'));
 
   return {
     port: (server.address() as AddressInfo).port,

@@ -1,4 +1,4 @@
-import { FrameReader } from '../frames.ts';
+import { type Frame, FrameReader } from '../frames.ts';
 import { gunzipIfSmall } from '../gunzip.ts';
 import { GrpcError, grpcStatus } from '../status.ts';
 import type { ReceiveBudget, Receiver } from './receive-budget.ts';
@@ -12,41 +12,56 @@ export interface MessageListener {
   halfClose(): void;
   /** `isBusy` has changed. */
   flow(): void;
+  /** Whether no message may be delivered for the moment. Call `proceed` when this has changed. */
+  isPaused(): boolean;
   /** Whether the call has ended. */
   isOver(): boolean;
 }
 
 /**
- * Reads the messages of one call, in order. A message that decompresses to much is decompressed in the thread pool; the
- * reader is busy meanwhile: further bytes wait, and the channel should be paused.
+ * Reads the messages of one call, in order. A peer that has used up its turn waits for the next, and a message that
+ * decompresses to much is decompressed in the thread pool. The reader is busy meanwhile: further bytes wait, and the channel
+ * should be paused.
  */
 export class MessageReader implements Receiver {
   readonly #listener: MessageListener;
   readonly #maxBytes: number;
+  readonly #peer: string;
   readonly #budget: ReceiveBudget;
   readonly #frames: FrameReader;
-  readonly #waiting: Buffer[] = [];
-  #waitingBytes = 0;
+  /** The next message, complete. */
+  #next: Frame | undefined;
   #hasEnded = false;
-  #isBusy = false;
   #isClosed = false;
+  #isReading = false;
+  #isWaiting = false;
+  #wasBusy = false;
   /** Bytes of the message that is being decompressed, and those that the channel holds. */
   #decompressingBytes = 0;
   #channelBytes = 0;
+  /** Runs while a message is incomplete. */
+  #deadline: NodeJS.Timeout | undefined;
 
+  /** @param options.peer whose call it is: calls of one peer share its turns and its part of the budget */
   constructor(
     listener: MessageListener,
-    options: { readonly maxBytes: number; readonly gzip: boolean; readonly budget: ReceiveBudget },
+    options: {
+      readonly maxBytes: number;
+      readonly gzip: boolean;
+      readonly peer: string;
+      readonly budget: ReceiveBudget;
+    },
   ) {
     this.#listener = listener;
     this.#maxBytes = options.maxBytes;
+    this.#peer = options.peer;
     this.#budget = options.budget;
     this.#frames = new FrameReader(options);
   }
 
   /** Whether it cannot take more for the moment. */
   get isBusy(): boolean {
-    return this.#isBusy;
+    return this.#isWaiting || this.#decompressingBytes > 0;
   }
 
   /** Takes bytes. */
@@ -54,8 +69,8 @@ export class MessageReader implements Receiver {
     if (this.#isDone) {
       return;
     }
-    this.#take(chunk);
-    this.#account();
+    this.#frames.push(chunk);
+    this.proceed();
   }
 
   /** The channel itself holds so many bytes of an incomplete message. */
@@ -70,9 +85,7 @@ export class MessageReader implements Receiver {
   /** No more bytes will come. */
   end(): void {
     this.#hasEnded = true;
-    if (!this.#isBusy) {
-      this.#finish();
-    }
+    this.proceed();
   }
 
   refuse(error: GrpcError): void {
@@ -83,92 +96,130 @@ export class MessageReader implements Receiver {
     this.close();
   }
 
-  /** Releases all bytes. */
+  /** Releases everything. */
   close(): void {
     this.#isClosed = true;
-    this.#waiting.length = 0;
-    this.#budget.hold(this, 0);
+    clearTimeout(this.#deadline);
+    this.#budget.turns.withdraw(this.#resume);
+    this.#budget.hold(this.#peer, this, 0);
+  }
+
+  /** Delivers the messages that are complete, as far as they may be delivered now. */
+  proceed(): void {
+    // A message may have been delivered just now, and its receiver pauses or resumes.
+    if (this.#isReading || this.#isDone) {
+      return;
+    }
+    this.#isReading = true;
+    const isDrained = this.#deliverAll();
+    this.#isReading = false;
+    if (this.#isDone) {
+      return;
+    }
+    this.#account();
+    if (this.#isDone) {
+      return;
+    }
+    if (isDrained && this.#hasEnded) {
+      this.#finish();
+    } else if (this.#wasBusy !== this.isBusy) {
+      this.#wasBusy = this.isBusy;
+      this.#listener.flow();
+    }
   }
 
   get #isDone(): boolean {
     return this.#isClosed || this.#listener.isOver();
   }
 
-  #take(chunk: Buffer): void {
-    if (this.#isBusy) {
-      this.#waiting.push(chunk);
-      this.#waitingBytes += chunk.length;
-    } else {
-      this.#read(chunk);
-    }
+  get #isStopped(): boolean {
+    return this.isBusy || this.#listener.isPaused();
   }
 
-  #read(chunk: Buffer): void {
-    try {
-      for (const { payload, isCompressed } of this.#frames.push(chunk)) {
-        if (this.#isDone) {
-          return;
-        }
-        const message = isCompressed ? gunzipIfSmall(payload, this.#maxBytes) : payload;
-        if (message === undefined) {
-          this.#decompress(payload);
-          return;
-        }
-        this.#listener.message(message);
-      }
-    } catch (error) {
-      if (!this.#isDone) {
+  readonly #resume = (): void => {
+    this.#isWaiting = false;
+    this.proceed();
+  };
+
+  /** Returns whether every complete message was delivered. */
+  #deliverAll(): boolean {
+    while (!this.#isDone && !this.#isStopped) {
+      try {
+        this.#next ??= this.#frames.next();
+      } catch (error) {
         this.#listener.unreadable(error);
+        return false;
       }
+      if (this.#next === undefined) {
+        return true;
+      }
+      if (!this.#budget.turns.tryAcquire(this.#peer, this.#resume)) {
+        this.#isWaiting = true;
+        return false;
+      }
+      const frame = this.#next;
+      this.#next = undefined;
+      clearTimeout(this.#deadline);
+      this.#deadline = undefined;
+      this.#deliver(frame);
     }
+    return false;
+  }
+
+  #deliver({ payload, isCompressed }: Frame): void {
+    this.#inTurn(payload.length, () => {
+      const message = isCompressed ? gunzipIfSmall(payload, this.#maxBytes) : payload;
+      if (message === undefined) {
+        this.#decompress(payload);
+        return 0;
+      }
+      this.#listener.message(message);
+      return message.length;
+    });
   }
 
   #decompress(payload: Buffer): void {
-    this.#isBusy = true;
     this.#decompressingBytes = payload.length;
-    this.#listener.flow();
     this.#budget.gunzipQueue
-      .run(payload, this.#maxBytes, () => !this.#isDone)
-      .then((message) => {
-        if (!this.#isDone) {
-          this.#listener.message(message);
-        }
+      .run(this.#peer, payload, {
+        maxBytes: this.#maxBytes,
+        isWanted: () => !this.#isDone,
+        deliver: (message) => {
+          if (!this.#isDone) {
+            this.#inTurn(message.length, () => {
+              this.#listener.message(message);
+              return message.length;
+            });
+          }
+        },
       })
       .catch((error: unknown) => {
         if (!this.#isDone) {
           this.#listener.unreadable(error);
         }
       })
-      .finally(() => this.#decompressed());
+      .finally(() => {
+        this.#decompressingBytes = 0;
+        this.proceed();
+      });
   }
 
-  #decompressed(): void {
-    this.#isBusy = false;
-    this.#decompressingBytes = 0;
-    if (this.#isDone) {
-      return;
-    }
-    // First the rest of the frame reader's bytes; it may make the reader busy again.
-    const waiting = [Buffer.alloc(0), ...this.#waiting.splice(0)];
-    this.#waitingBytes = 0;
-    for (const chunk of waiting) {
-      this.#take(chunk);
-    }
-    this.#account();
-    if (this.#isBusy || this.#isDone) {
-      return;
-    }
-    if (this.#hasEnded) {
-      this.#finish();
-    } else {
-      this.#listener.flow();
+  /** Does work for the peer, which counts whether it succeeds or not. `work` returns the number of processed bytes. */
+  #inTurn(bytes: number, work: () => number): void {
+    const began = performance.now();
+    let processed = bytes;
+    try {
+      processed = work();
+    } catch (error) {
+      if (!this.#isDone) {
+        this.#listener.unreadable(error);
+      }
+    } finally {
+      this.#budget.turns.used(this.#peer, processed, performance.now() - began);
     }
   }
 
   #finish(): void {
-    if (this.#isDone) {
-      return;
-    }
     if (!this.#frames.isMidMessage) {
       this.#listener.halfClose();
     } else {
@@ -176,11 +227,20 @@ export class MessageReader implements Receiver {
     }
   }
 
+  /** Bytes that wait for this side are bounded by flow control; those that wait for the client are counted and timed. */
   #account(): void {
-    if (this.#isDone) {
-      return;
+    const incomplete = this.#isStopped ? 0 : this.#frames.bufferedBytes + this.#channelBytes;
+    if (incomplete === 0) {
+      clearTimeout(this.#deadline);
+      this.#deadline = undefined;
+    } else {
+      this.#deadline ??= setTimeout(() => this.#expire(), this.#budget.messageMs).unref();
     }
-    const held = this.#frames.bufferedBytes + this.#waitingBytes + this.#decompressingBytes;
-    this.#budget.hold(this, held + this.#channelBytes);
+    this.#budget.hold(this.#peer, this, incomplete + this.#decompressingBytes);
+  }
+
+  #expire(): void {
+    const seconds = this.#budget.messageMs / 1000;
+    this.refuse(new GrpcError(grpcStatus.deadlineExceeded, `a message is not complete after ${seconds} s`));
   }
 }

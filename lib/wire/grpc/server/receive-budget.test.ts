@@ -1,3 +1,4 @@
+import { randomFillSync } from 'node:crypto';
 import { type ClientHttp2Session, connect } from 'node:http2';
 import { gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -5,7 +6,14 @@ import { WebSocket } from 'ws';
 import { Event } from '../../../../proto/gen/eventstreamapi/eventstream.ts';
 import { TokenAuthority } from '../../../auth/index.ts';
 import { until } from '../../../base/testing.ts';
-import { agentSource, encodeEvent, objectEvent, serveWire, type WireServer } from '../../index.ts';
+import {
+  agentSource,
+  encodeEvent,
+  objectEvent,
+  serveWire,
+  type WireServer,
+  type WireServerOptions,
+} from '../../index.ts';
 import { createSigningKey } from '../../testing/certificates.ts';
 import { MessageReader } from './message-reader.ts';
 import { ReceiveBudget } from './receive-budget.ts';
@@ -13,6 +21,7 @@ import { ReceiveBudget } from './receive-budget.ts';
 // How much memory agents can make the principal use, and the effect on other agents.
 
 const million = 1_000_000;
+const budgetOf = (maxBytes: number, messageMs = 60_000) => new ReceiveBudget({ maxBytes, messageMs });
 
 function frame(payload: Uint8Array, flag = 0, length = payload.length): Buffer {
   const prefix = Buffer.alloc(5);
@@ -26,7 +35,7 @@ describe('compressed messages', () => {
   let flows = 0;
   const over = { is: false };
 
-  function reader(maxBytes = 50 * million, budget = new ReceiveBudget(100 * million)) {
+  function reader(maxBytes = 50 * million, budget = budgetOf(100 * million)) {
     seen.length = 0;
     flows = 0;
     over.is = false;
@@ -36,13 +45,17 @@ describe('compressed messages', () => {
         unreadable: (error) => seen.push((error as Error).message),
         halfClose: () => seen.push('end'),
         flow: () => flows++,
+        isPaused: () => false,
         isOver: () => over.is,
       },
-      { maxBytes, gzip: true, budget },
+      { maxBytes, gzip: true, peer: 'one', budget },
     );
   }
 
-  const bomb = frame(gzipSync(Buffer.alloc(20 * million)), 1);
+  /** A thirtieth of it is random. */
+  const large = Buffer.alloc(20 * million);
+  randomFillSync(large, 0, large.length / 30);
+  const bomb = frame(gzipSync(large), 1);
   const settled = (count: number) => until(() => seen.length >= count);
 
   test('one that unpacks to much is unpacked elsewhere, and what follows waits for it', async () => {
@@ -81,23 +94,190 @@ describe('compressed messages', () => {
     expect(seen).toEqual([expect.stringContaining(`more than the limit of ${10 * million} bytes`)]);
   });
 
+  test('one that unpacks to far more than its size is refused, whatever size it claims', async () => {
+    const messages = reader();
+    const zeros = frame(gzipSync(Buffer.alloc(20 * million)), 1);
+    messages.push(zeros);
+    await settled(1);
+    const liar = Buffer.from(zeros);
+    liar.writeUInt32LE(10, liar.length - 4);
+    messages.push(liar);
+    await settled(2);
+    expect(seen).toEqual(Array(2).fill(expect.stringMatching(/^invalidArgument: .* more than 128 times its size/)));
+  });
+
+  test('an Application whose resources differ in nothing but their names is not', async () => {
+    const resources = Array.from({ length: 7_500 }, (_, index) => ({
+      group: 'apps',
+      health: { status: 'Healthy' },
+      kind: 'Deployment',
+      name: `guestbook-${index}`,
+      namespace: 'guestbook',
+      status: 'Synced',
+      version: 'v1',
+    }));
+    const packed = gzipSync(JSON.stringify({ status: { resources } }), { level: 9 });
+    reader().push(frame(packed, 1));
+    await settled(1);
+    expect(seen).toEqual([expect.any(Number)]);
+  });
+
   test('a message whose call has ended in the meantime is not delivered', async () => {
-    const budget = new ReceiveBudget(100 * million);
+    const budget = budgetOf(100 * million);
     const messages = reader(50 * million, budget);
     messages.push(bomb);
     over.is = true;
     messages.close();
     // Those that come later are unpacked after it.
-    await budget.gunzipQueue.run(bomb.subarray(5), 50 * million, () => true);
+    await budget.gunzipQueue.run('two', bomb.subarray(5), {
+      maxBytes: 50 * million,
+      isWanted: () => true,
+      deliver: () => undefined,
+    });
     expect(seen).toEqual([]);
     expect(budget.heldBytes).toBe(0);
   });
 });
 
-describe('messages that do not come to their end', () => {
+describe('bytes of incomplete messages', () => {
+  const kilo = 1_000;
+  const caller = () => {
+    const call = { refused: 0, refuse: () => call.refused++ };
+    return call;
+  };
+
+  test('the peer that holds most loses a call, however many small ones it has', () => {
+    const budget = budgetOf(100 * million);
+    const [victim, ...greedy] = Array.from({ length: 1_001 }, caller) as [ReturnType<typeof caller>];
+    budget.hold('victim', victim, 600 * kilo);
+    for (const call of greedy) {
+      budget.hold('greedy', call, 419 * kilo);
+    }
+    const another = caller();
+    budget.hold('another', another, 20 * million);
+    expect([victim.refused, another.refused]).toEqual([0, 0]);
+    expect(greedy.reduce((sum, { refused }) => sum + refused, 0)).toBeGreaterThan(700);
+    expect(budget.heldBytes).toBeLessThanOrEqual(100 * million);
+  });
+
+  test('of that peer it is the call with the largest message', () => {
+    const budget = budgetOf(10 * million);
+    const [small, large, other] = [caller(), caller(), caller()];
+    budget.hold('greedy', small, 2 * million);
+    budget.hold('greedy', large, 5 * million);
+    budget.hold('other', other, 4 * million);
+    expect([small, large, other].map(({ refused }) => refused)).toEqual([0, 1, 0]);
+    expect(budget.heldBytes).toBe(6 * million);
+  });
+
+  test('those of a peer that holds little are not counted, and nothing is remembered', () => {
+    const budget = budgetOf(million);
+    const calls = Array.from({ length: 1_000 }, caller);
+    for (const [index, call] of calls.entries()) {
+      budget.hold(`peer ${index}`, call, 60 * kilo);
+    }
+    expect(calls.every(({ refused }) => refused === 0)).toBe(true);
+    expect(budget.heldBytes).toBe(0);
+    for (const [index, call] of calls.entries()) {
+      budget.hold(`peer ${index}`, call, 0);
+    }
+    expect(budget.heldBytes).toBe(0);
+  });
+});
+
+describe('turns', () => {
+  /** Readers of one budget, whose turns come when `turn` is called. */
+  function readers() {
+    const seen: string[] = [];
+    const budget = budgetOf(100 * million);
+    const state = { paused: false };
+    const open = (peer: string) =>
+      new MessageReader(
+        {
+          message: (bytes) => {
+            const text = Buffer.from(bytes).toString();
+            seen.push(text);
+            if (text === 'pause') {
+              state.paused = true;
+            }
+            if (text === 'slow') {
+              work(40);
+            }
+          },
+          unreadable: () => seen.push('unreadable'),
+          halfClose: () => seen.push('end'),
+          flow: () => undefined,
+          isPaused: () => state.paused,
+          isOver: () => false,
+        },
+        { maxBytes: million, gzip: true, peer, budget },
+      );
+    return { open, seen, state };
+  }
+  const work = (milliseconds: number) => {
+    const end = performance.now() + milliseconds;
+    while (performance.now() < end) {
+      // A message that takes this long.
+    }
+  };
+  const turn = () => new Promise((resolve) => setImmediate(resolve));
+  const messages = (text: string, count: number) =>
+    Buffer.concat(Array.from({ length: count }, () => frame(Buffer.from(text))));
+
+  test('a peer that sends much waits for the next turn, with all its calls; others are read meanwhile', async () => {
+    const { open, seen } = readers();
+    const [first, second, other] = [open('a'), open('a'), open('b')];
+    first.push(messages('a', 100));
+    second.push(messages('A', 10));
+    other.push(messages('b', 1));
+    expect(seen).toEqual([...Array(32).fill('a'), 'b']);
+    expect([first.isBusy, second.isBusy, other.isBusy]).toEqual([true, true, false]);
+    first.end();
+    seen.length = 0;
+    await turn();
+    expect(seen.length).toBeLessThanOrEqual(32);
+    await until(() => expect(seen).toHaveLength(68 + 10 + 1));
+    expect(seen.filter((text) => text !== 'A')).toEqual([...Array(68).fill('a'), 'end']);
+  });
+
+  test('a peer whose messages take long makes the others wait for one of them, however many calls it has', async () => {
+    const { open, seen } = readers();
+    for (let call = 0; call < 10; call++) {
+      open('a').push(messages('slow', 2));
+    }
+    const other = open('b');
+    for (let sent = 1; sent <= 3; sent++) {
+      const before = seen.filter((text) => text === 'slow').length;
+      other.push(messages('quick', 1));
+      await until(() => seen.filter((text) => text === 'quick').length === sent);
+      expect(seen.filter((text) => text === 'slow').length - before).toBeLessThanOrEqual(1);
+    }
+    await until(() => seen.filter((text) => text === 'slow').length === 20);
+  });
+
+  test('a small message is delivered at once', () => {
+    const { open, seen } = readers();
+    open('a').push(frame(gzipSync('x'), 1));
+    expect(seen).toEqual(['x']);
+  });
+
+  test('a message in which the peer is paused is the last until it goes on, also when its end has come', () => {
+    const { open, seen, state } = readers();
+    const reader = open('a');
+    reader.push(Buffer.concat([messages('pause', 1), messages('a', 3)]));
+    reader.end();
+    expect(seen).toEqual(['pause']);
+    state.paused = false;
+    reader.proceed();
+    expect(seen).toEqual(['pause', 'a', 'a', 'a', 'end']);
+  });
+});
+
+describe('messages', () => {
   const tokens = TokenAuthority.fromPem(createSigningKey());
   const stops: (() => unknown)[] = [];
   const received: string[] = [];
+  let resume: () => void = () => undefined;
   afterEach(async () => {
     for (const stop of stops.splice(0).reverse()) {
       await stop();
@@ -105,7 +285,7 @@ describe('messages that do not come to their end', () => {
     received.length = 0;
   });
 
-  async function start(): Promise<WireServer> {
+  async function start(timeouts: WireServerOptions['timeouts'] = {}): Promise<WireServer> {
     const silent = () => undefined;
     const server = await serveWire({
       address: '127.0.0.1',
@@ -114,9 +294,16 @@ describe('messages that do not come to their end', () => {
       version: '1',
       principalNamespace: 'argocd',
       tokens,
-      authenticate: async () => '',
-      subscribe: ({ agent }) => ({ event: () => received.push(agent), closed: silent }),
+      authenticate: async () => ({ agent: '' }),
+      subscribe: ({ agent, stream }) => {
+        if (agent === 'unmapped') {
+          stream.pause();
+          resume = () => stream.resume();
+        }
+        return { event: () => received.push(agent), closed: silent };
+      },
       maxReceivingBytes: 3 * million,
+      timeouts,
       webSocket: true,
       logger: { debug: silent, info: silent, warn: silent, error: silent },
     });
@@ -146,7 +333,8 @@ describe('messages that do not come to their end', () => {
     const status = new Promise<unknown>((resolve) => {
       stream.on('trailers', (trailers) => resolve(trailers['grpc-message']));
     });
-    return { write: (bytes: Buffer) => stream.write(bytes), status };
+    const write = (bytes: Buffer, _isLast = false) => stream.write(bytes);
+    return { write, status };
   }
 
   /** The same over a WebSocket; each write is a piece of one message. */
@@ -168,7 +356,8 @@ describe('messages that do not come to their end', () => {
       });
     });
     await new Promise((resolve) => socket.once('open', resolve));
-    return { write: (bytes: Buffer) => socket.send(bytes, { fin: false, binary: true }), status };
+    const write = (bytes: Buffer, isLast = false) => socket.send(bytes, { fin: isLast, binary: true });
+    return { write, status };
   }
 
   const object = { metadata: { name: 'a', namespace: 'a', uid: 'u' }, spec: { text: 'x'.repeat(million) } };
@@ -180,16 +369,51 @@ describe('messages that do not come to their end', () => {
   test.each([
     ['HTTP/2', overHttp2],
     ['WebSocket', overWebSocket],
-  ] as const)('are bounded altogether: who holds most has to go, the others go on (%s)', async (_, open) => {
-    const server = await start();
-    const [greedy, modest] = [await open(server, 'greedy'), await overHttp2(server, 'modest')];
+  ] as const)(
+    'that do not come to their end are bounded altogether: who holds most has to go, the others go on (%s)',
+    async (_, open) => {
+      const server = await start();
+      const [greedy, modest] = [await open(server, 'greedy'), await overHttp2(server, 'modest')];
+      await until(() => server.connectedAgents().length === 2);
+      modest.write(frame(event).subarray(0, million));
+      greedy.write(frame(Buffer.alloc(2.5 * million), 0, 10 * million));
+      expect(decodeURIComponent(String(await greedy.status))).toContain('this peer has most of them');
+      modest.write(frame(event).subarray(million));
+      await until(() => received.length > 0);
+      expect(received).toEqual(['modest']);
+      expect(server.connectedAgents()).toEqual(['modest']);
+    },
+  );
+
+  test.each([
+    ['HTTP/2', overHttp2],
+    ['WebSocket', overWebSocket],
+  ] as const)('that do not come to their end have a deadline (%s)', async (_, open) => {
+    const server = await start({ messageMs: 200 });
+    const [slow, good] = [await open(server, 'slow'), await overHttp2(server, 'good')];
     await until(() => server.connectedAgents().length === 2);
-    modest.write(frame(event).subarray(0, million));
-    greedy.write(frame(Buffer.alloc(2.5 * million), 0, 100 * million));
-    expect(decodeURIComponent(String(await greedy.status))).toContain('this is the largest');
-    modest.write(frame(event).subarray(million));
-    await until(() => received.length > 0);
-    expect(received).toEqual(['modest']);
-    expect(server.connectedAgents()).toEqual(['modest']);
+    good.write(frame(event));
+    slow.write(frame(event).subarray(0, 1_000));
+    expect(decodeURIComponent(String(await slow.status))).toContain('a message is not complete after 0.2 s');
+    good.write(frame(event));
+    await until(() => received.length === 2);
+    expect(server.connectedAgents()).toEqual(['good']);
+  });
+
+  test.each([
+    ['HTTP/2', overHttp2],
+    ['WebSocket', overWebSocket],
+  ] as const)('of an agent that is paused from the start are not read (%s)', async (_, open) => {
+    const server = await start();
+    const [unmapped, good] = [await open(server, 'unmapped'), await overHttp2(server, 'good')];
+    await until(() => server.connectedAgents().length === 2);
+    unmapped.write(frame(event), true);
+    for (let round = 1; round <= 20; round++) {
+      good.write(frame(event));
+      await until(() => received.filter((agent) => agent === 'good').length === round);
+    }
+    expect(received).not.toContain('unmapped');
+    resume();
+    await until(() => expect(received).toContain('unmapped'));
   });
 });

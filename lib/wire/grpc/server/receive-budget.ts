@@ -1,64 +1,104 @@
+import { FairTurns, type TurnLimits } from '../../../base/index.ts';
 import { GunzipQueue } from '../gunzip.ts';
 import { GrpcError, grpcStatus } from '../status.ts';
 
-/** An incomplete message up to this size is not counted. */
+/** Incomplete messages of one peer up to this size are not counted. */
 const freeBytes = 64 * 1024;
+/**
+ * How much is read in one turn of the event loop. The work on a message goes on after it was delivered, so a turn has few
+ * messages even if each of them is delivered quickly.
+ */
+const turnLimits: TurnLimits = {
+  messages: 128,
+  bytes: 2 * 1024 * 1024,
+  milliseconds: 20,
+  messagesPerPeer: 32,
+  millisecondsPerPeer: 5,
+  // Of messages that take long, those of one peer have at most a quarter of the time.
+  restFactor: 3,
+  // A quarter of the time also for many small ones. The burst is the first synchronisation of 10,000 Applications.
+  share: { perSecond: 250, burst: 4_000, perMessage: 0.05 },
+};
 
 /** A call that holds bytes of incomplete messages. */
 export interface Receiver {
-  /** The budget is exceeded and this call holds most of it: it must end. */
+  /** The budget is exceeded, and of the peer that holds most this call holds most: it must end. */
   refuse(error: GrpcError): void;
 }
 
+/** The incomplete messages of one peer. */
+class Holder {
+  readonly calls = new Map<Receiver, number>();
+  bytes = 0;
+
+  get counted(): number {
+    return this.bytes > freeBytes ? this.bytes : 0;
+  }
+}
+
 /**
- * Limits the bytes of incomplete messages that a server holds, on all connections together. One message may be large, but
- * not many at a time: above `maxBytes` the call that holds most is ended. Calls with small messages are not affected.
+ * What the calls of a server share for reading: the bytes of incomplete messages that it holds, the turns in which messages
+ * are processed, and the place where they are decompressed. Peers have equal shares, whatever the number of their calls.
+ *
+ * Above `maxBytes` a call of the peer that holds most is ended. Others are not affected.
  */
 export class ReceiveBudget {
   readonly gunzipQueue = new GunzipQueue();
+  readonly turns = new FairTurns<string>(turnLimits);
+  /** How long an incomplete message may take. */
+  readonly messageMs: number;
   readonly #maxBytes: number;
-  readonly #held = new Map<Receiver, number>();
+  readonly #holders = new Map<string, Holder>();
   #total = 0;
 
-  constructor(maxBytes: number) {
-    this.#maxBytes = maxBytes;
+  constructor(options: { readonly maxBytes: number; readonly messageMs: number }) {
+    this.#maxBytes = options.maxBytes;
+    this.messageMs = options.messageMs;
   }
 
-  /** Bytes of incomplete messages, small ones not counted. */
+  /** Bytes of incomplete messages, those of peers with little not counted. */
   get heldBytes(): number {
     return this.#total;
   }
 
-  /** Records how many bytes a call holds now. */
-  hold(receiver: Receiver, bytes: number): void {
-    this.#total -= this.#held.get(receiver) ?? 0;
-    if (bytes <= freeBytes) {
-      this.#held.delete(receiver);
-      return;
+  /** Records how many bytes a call of a peer holds now. */
+  hold(peer: string, receiver: Receiver, bytes: number): void {
+    const holder = this.#holders.get(peer) ?? new Holder();
+    this.#total -= holder.counted;
+    holder.bytes += bytes - (holder.calls.get(receiver) ?? 0);
+    this.#total += holder.counted;
+    if (bytes === 0) {
+      holder.calls.delete(receiver);
+    } else {
+      holder.calls.set(receiver, bytes);
+      this.#holders.set(peer, holder);
     }
-    this.#held.set(receiver, bytes);
-    this.#total += bytes;
+    if (holder.calls.size === 0) {
+      this.#holders.delete(peer);
+    }
     while (this.#total > this.#maxBytes) {
       this.#refuseLargest();
     }
   }
 
   #refuseLargest(): void {
-    let largest: Receiver | undefined;
-    let most = -1;
-    for (const [receiver, bytes] of this.#held) {
-      if (bytes <= most) {
-        continue;
-      }
-      largest = receiver;
-      most = bytes;
-    }
-    if (largest === undefined) {
+    const [peer, holder] = largest(this.#holders, ({ counted }) => counted) ?? [];
+    const [receiver] = largest(holder?.calls ?? new Map<Receiver, number>(), (bytes) => bytes) ?? [];
+    if (peer === undefined || receiver === undefined) {
       return;
     }
-    this.#held.delete(largest);
-    this.#total -= most;
-    const message = `of all messages that are under way this is the largest, and together they are more than ${this.#maxBytes} bytes`;
-    largest.refuse(new GrpcError(grpcStatus.unavailable, message));
+    this.hold(peer, receiver, 0);
+    const message = `incomplete messages are more than ${this.#maxBytes} bytes together, and this peer has most of them`;
+    receiver.refuse(new GrpcError(grpcStatus.unavailable, message));
   }
+}
+
+function largest<K, V>(entries: ReadonlyMap<K, V>, sizeOf: (value: V) => number): [K, V] | undefined {
+  let found: [K, V] | undefined;
+  for (const entry of entries) {
+    if (found === undefined || sizeOf(entry[1]) > sizeOf(found[1])) {
+      found = entry;
+    }
+  }
+  return found;
 }

@@ -58,8 +58,11 @@ export class ServerCall {
     return this.#finished || this.#ended;
   }
 
-  /** Starts the delivery of the client's messages. About `maxMessageBytes` of them are kept in memory at most. */
-  listen(listener: CallListener, options: { readonly maxMessageBytes: number }): void {
+  /**
+   * Starts the delivery of the client's messages, unless the call is paused. About `maxMessageBytes` of them are kept in memory
+   * at most. Calls of the same `peer` share its part of the server's time and memory.
+   */
+  listen(listener: CallListener, options: { readonly maxMessageBytes: number; readonly peer: string }): void {
     this.#listener = listener;
     if (this.#ended) {
       listener.end();
@@ -80,9 +83,10 @@ export class ServerCall {
         },
         halfClose: () => listener.halfClose(),
         flow: () => this.#flow(),
+        isPaused: () => this.#isPaused,
         isOver: () => this.isOver,
       },
-      { maxBytes: options.maxMessageBytes, gzip: this.#gzip, budget: this.#budget },
+      { maxBytes: options.maxMessageBytes, gzip: this.#gzip, peer: options.peer, budget: this.#budget },
     );
     this.#reader = reader;
     this.#channel.read(
@@ -126,15 +130,20 @@ export class ServerCall {
     this.#observer = observer;
   }
 
-  /** Stops and starts the delivery of messages; the client is slowed down by flow control. */
+  /**
+   * Stops the delivery of messages, also of those that have arrived; the client is slowed down by flow control. It holds when it is
+   * called before `listen`, too.
+   */
   pause(): void {
     this.#isPaused = true;
+    this.#reader?.proceed();
     this.#flow();
   }
 
-  /** See `pause`. */
+  /** Goes on with the delivery of messages. */
   resume(): void {
     this.#isPaused = false;
+    this.#reader?.proceed();
     this.#flow();
   }
 

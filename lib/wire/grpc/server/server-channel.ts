@@ -26,7 +26,7 @@ export interface ServerChannel {
   header(name: string): string | undefined;
   /** Sets the one listener for "the channel has broken or closed"; it may be called several times. */
   onGone(listener: () => void): void;
-  /** Starts delivering. Messages above `maxMessageBytes` need not be gathered: they will be refused. */
+  /** Starts delivering, unless the channel is paused. Messages above `maxMessageBytes` need not be gathered: they will be refused. */
   read(listener: ChannelListener, maxMessageBytes: number): void;
   pause(): void;
   resume(): void;

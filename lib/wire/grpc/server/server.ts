@@ -41,6 +41,8 @@ export async function listenGrpc(options: {
   readonly limits: ConnectionLimits;
   /** Bytes of incomplete messages that may be in memory, on all connections together. */
   readonly maxReceivingBytes: number;
+  /** How long an incomplete message may take. */
+  readonly messageMs: number;
   readonly logger: Logger;
   /** A connection was not taken. */
   refused(reason: ConnectionRefusal, peer: { readonly address: string }): void;
@@ -56,7 +58,7 @@ export async function listenGrpc(options: {
       call.finish(grpcStatus.unimplemented, `messages with grpc-encoding "${encoding}" cannot be read here`);
     }
   };
-  const budget = new ReceiveBudget(options.maxReceivingBytes);
+  const budget = new ReceiveBudget({ maxBytes: options.maxReceivingBytes, messageMs: options.messageMs });
   const http2Connections = new Set<Http2Connection>();
   let isClosing = false;
   const http1Server = createHttp1Server({

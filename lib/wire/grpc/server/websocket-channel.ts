@@ -39,6 +39,7 @@ export class WebSocketServerChannel implements ServerChannel {
   #webSocket: WebSocket | undefined;
   #gone: () => void = () => undefined;
   #isFull = false;
+  #isPaused = false;
   #isFinished = false;
   #listener: ChannelListener | undefined;
 
@@ -76,15 +77,23 @@ export class WebSocketServerChannel implements ServerChannel {
 
   read(listener: ChannelListener, maxMessageBytes: number): void {
     this.#listener = listener;
-    this.#open(Math.min(maxMessageBytes + marginBytes, maxWebSocketBytes))?.resume();
+    const webSocket = this.#open(Math.min(maxMessageBytes + marginBytes, maxWebSocketBytes));
+    if (!this.#isPaused) {
+      webSocket?.resume();
+    }
   }
 
   pause(): void {
+    this.#isPaused = true;
     this.#webSocket?.pause();
   }
 
   resume(): void {
-    this.#webSocket?.resume();
+    this.#isPaused = false;
+    // Nothing is delivered before somebody listens.
+    if (this.#listener !== undefined) {
+      this.#webSocket?.resume();
+    }
   }
 
   respond(headers: Readonly<Record<string, string>>): void {

@@ -1,0 +1,69 @@
+import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+let folder: string;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'command-line-'));
+  writeFileSync(join(folder, 'empty'), '');
+  writeFileSync(join(folder, 'broken'), 'clusters: [');
+  writeFileSync(join(folder, 'odd'), 'clusters: 3');
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+function run(line: string, env: Record<string, string> = {}): Promise<{ code: number; out: string; err: string }> {
+  const [program = '', ...args] = line.replaceAll('FOLDER', folder).split(' ');
+  return new Promise((resolve) => {
+    const options = { env: { PATH: process.env.PATH, HOME: '/nonexistent', ...env }, timeout: 30_000 };
+    execFile(process.execPath, [join(import.meta.dirname, program), ...args], options, (error, out, err) =>
+      resolve({ code: error === null ? 0 : Number(error.code), out, err }),
+    );
+  });
+}
+
+const agent = 'argocd-agent.ts agent --server-address=h --creds=mtls:any --healthz-port=1 --agent-mode=managed';
+
+test.each([
+  ['gitops-controller.ts render --cluster=a --kubeconfig=/none', 'kubeconfig /none does not exist'],
+  ['gitops-controller.ts render --cluster=a', 'no Kubernetes configuration: give --kubeconfig or KUBECONFIG'],
+  ['gitops-controller.ts uninstall --kubeconfig=FOLDER/empty --kubecontext=x', 'there is no context "x"'],
+  ['gitops-controller.ts controller --kubeconfig=FOLDER/broken --agent-image=x', 'broken cannot be read: '],
+  ['gitops-controller.ts basic --kubeconfig=FOLDER/odd', 'odd: clusters: '],
+  [`${agent} --kubeconfig=/none`, 'Could not load Kubernetes config: kubeconfig /none does not exist'],
+])('%s: an error of one line', async (line, expected) => {
+  const { code, err } = await run(line);
+  expect(err).toContain(expected);
+  expect(err.trimEnd().split('\n')).toHaveLength(1);
+  expect(code).toBe(1);
+});
+
+test.each(['argocd-agent', 'gitops-controller'])('%s --version', async (name) => {
+  expect(await run(`${name}.ts --version`)).toMatchObject({
+    code: 0,
+    out: expect.stringMatching(new RegExp(`^${name}-\\d`)),
+  });
+});
+
+test('a mode that does not exist is refused with the names of those that do', async () => {
+  const { code, err } = await run('gitops-controller.ts --mode=foo');
+  expect(err.split('\n', 1)[0]).toContain('one of: controller, cleanup, basic');
+  expect(code).toBe(1);
+});
+
+test.each(['Managed', ''])('the mode %j in the environment of an agent is refused', async (mode) => {
+  const { code, err } = await run('argocd-agent.ts agent --server-address=h --kubeconfig=/none', {
+    ARGOCD_AGENT_MODE: mode,
+  });
+  expect(err.split('\n', 1)[0]).toBe(
+    `Error: invalid value ${JSON.stringify(mode)} of ARGOCD_AGENT_MODE (--agent-mode): must be one of: managed, autonomous`,
+  );
+  expect(code).toBe(1);
+});
+
+test('arguments that are no flags are ignored with a warning', async () => {
+  const { err } = await run(`${agent} --insecure-tls false --kubeconfig=/none`);
+  expect(err).toContain('arguments that are no flags are ignored');
+  expect(err).toContain('kubeconfig /none does not exist');
+});

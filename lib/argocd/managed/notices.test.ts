@@ -1,0 +1,62 @@
+import { expect, test } from 'vitest';
+import { hubApplication, Lab } from '../testing/lab.ts';
+
+const ref = { namespace: 'a', name: 'shop' };
+
+function warnings(lab: Lab): string[] {
+  const conditions = lab.hub.objects.get(ref)?.status?.conditions ?? [];
+  return conditions.filter(({ type }) => type === 'AgentWarning').map(({ message }) => message);
+}
+
+test('an Application that no agent deploys has the reason as a condition, once it has lasted', async () => {
+  const lab = new Lab();
+  let reason: string | undefined = 'there is no agent named a';
+  lab.hub.objects.create(hubApplication({}));
+  const { applications } = lab.principal({ notice: () => reason });
+  await lab.run(20_000);
+  expect(warnings(lab), 'the agent may come in a moment').toEqual([]);
+  await lab.run(40_000);
+  expect(warnings(lab)).toEqual(['there is no agent named a']);
+  expect(lab.log).toContainEqual({
+    level: 'warn',
+    fields: { agent: 'a', application: 'a/shop' },
+    message: 'there is no agent named a',
+  });
+  const { writes } = lab.hub;
+  await lab.run(3_600_000);
+  expect(lab.hub.writes, 'it is written once').toBe(writes);
+
+  reason = 'AppProject strict does not allow destination a, so a does not have it';
+  applications.noticesChanged({ agent: 'a' });
+  await lab.run(1_000);
+  expect(warnings(lab)).toEqual([reason]);
+  reason = undefined;
+  applications.noticesChanged({ project: 'default' });
+  await lab.run(1_000);
+  expect(warnings(lab)).toEqual([]);
+});
+
+test('what passes by itself is not written', async () => {
+  const lab = new Lab();
+  let reason: string | undefined = 'there is no agent named a';
+  lab.hub.objects.create(hubApplication({}));
+  const { applications } = lab.principal({ notice: () => reason });
+  const { writes } = lab.hub;
+  await lab.run(10_000);
+  reason = undefined;
+  applications.noticesChanged({ agent: 'a' });
+  await lab.run(120_000);
+  expect(lab.hub.writes).toBe(writes);
+});
+
+test('a reason that an earlier principal wrote, and that is no longer true, goes', async () => {
+  const lab = new Lab();
+  lab.hub.objects.create(hubApplication({}));
+  const first = lab.principal({ notice: () => 'there is no agent named a' });
+  await lab.run(60_000);
+  expect(warnings(lab)).toHaveLength(1);
+  first.stop.abort();
+  lab.principal();
+  await lab.run(1_000);
+  expect(warnings(lab)).toEqual([]);
+});

@@ -1,0 +1,43 @@
+import type { AppProject, Destination } from './application.ts';
+import { matchesAny, matchesGlob } from './glob.ts';
+
+/**
+ * Whether a project admits Applications of a namespace other than Argo CD's own: an entry of `sourceNamespaces` matches.
+ * This is the rule of Argo CD's `AppProject.IsAppNamespacePermitted`.
+ */
+export function admitsNamespace({ spec }: AppProject, namespace: string): boolean {
+  return matchesAny(spec.sourceNamespaces ?? [], namespace);
+}
+
+/**
+ * Whether the destinations of a project permit a destination: one matches, and none of those with `!` denies it. This is
+ * the rule of Argo CD's `AppProject.isDestinationMatched`, without `permitOnlyProjectScopedClusters`.
+ * @param destination name and server of one cluster
+ */
+export function permitsDestination({ spec }: AppProject, destination: Required<Destination>): boolean {
+  let isPermitted = false;
+  for (const { name = '', server = '', namespace = '' } of spec.destinations ?? []) {
+    const isName = destination.name !== '' && matchesDeniable(name, destination.name);
+    const isServer = destination.server !== '' && matchesDeniable(server, destination.server);
+    const isNamespace = matchesDeniable(namespace, destination.namespace);
+    if ((isName || isServer) && isNamespace) {
+      isPermitted = true;
+    } else if (
+      (!isName && isDenial(name)) ||
+      (!isServer && isDenial(server) && isNamespace) ||
+      (!isNamespace && isDenial(namespace) && isServer)
+    ) {
+      return false;
+    }
+  }
+  return isPermitted;
+}
+
+/** Argo CD reads `!pattern` as: everything that `pattern` does not match. */
+function matchesDeniable(pattern: string, text: string): boolean {
+  return isDenial(pattern) ? !matchesGlob(pattern.slice(1), text) : matchesGlob(pattern, text);
+}
+
+function isDenial(pattern: string): boolean {
+  return pattern.startsWith('!');
+}

@@ -1,0 +1,303 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { until } from '../../base/testing.ts';
+import { ApiError, ConnectionError } from '../errors.ts';
+import { type ConfigMap, configMaps } from '../resources.ts';
+import { ScriptedKind } from '../testing/scripted-kind.ts';
+import { Informer, type InformerOptions } from './informer.ts';
+
+let stop: AbortController;
+let kind: ScriptedKind<ConfigMap>;
+let log: string[];
+let running: Promise<void>[];
+
+beforeEach(() => {
+  stop = new AbortController();
+  kind = new ScriptedKind();
+  log = [];
+  running = [];
+});
+afterEach(async () => {
+  stop.abort();
+  await Promise.all(running);
+});
+
+const map = (name: string, value: string, uid = name): ConfigMap => ({
+  metadata: { namespace: 'ns', name, uid },
+  data: { value },
+});
+const text = (o: ConfigMap) => `${o.metadata.name}=${o.data?.value}`;
+
+function informer(options: Partial<InformerOptions<ConfigMap>> = {}) {
+  const made = new Informer({ client: kind, type: configMaps, backoff: { initialMs: 1, maxMs: 4 }, ...options });
+  made.subscribe({
+    added: (o, initial) => log.push(`${initial ? 'initial' : 'added'} ${text(o)}`),
+    updated: (old, now) => log.push(`updated ${text(old)} -> ${text(now)}`),
+    deleted: (o) => log.push(`deleted ${text(o)}`),
+  });
+  return made;
+}
+
+async function started(options: Partial<InformerOptions<ConfigMap>> = {}) {
+  const made = informer(options);
+  running.push(made.run(stop.signal));
+  await made.synced();
+  await until(() => expect(kind.openWatches).toBe(1));
+  return made;
+}
+
+test('reports the existing objects, then changes with the old object', async () => {
+  kind.put(map('a', '1'));
+  const i = await started();
+  kind.put(map('b', '1'));
+  kind.put(map('a', '2'));
+  kind.remove('ns/b');
+  await until(() => expect(log).toEqual(['initial a=1', 'added b=1', 'updated a=1 -> a=2', 'deleted b=1']));
+  expect(i.list().map(text)).toEqual(['a=2']);
+  expect(i.get({ namespace: 'ns', name: 'b' })).toBeUndefined();
+});
+
+test('the cache has changed before a handler is called', async () => {
+  const i = await started();
+  const seen: unknown[] = [];
+  i.subscribe({
+    added: (o) => seen.push(i.get(o.metadata)?.data?.value),
+    deleted: (o) => seen.push(i.get(o.metadata)),
+  });
+  kind.put(map('a', '1'));
+  kind.remove('ns/a');
+  await until(() => expect(seen).toEqual(['1', undefined]));
+});
+
+test('lists in pages', async () => {
+  for (let n = 0; n < 25; n++) {
+    kind.put(map(`m${n}`, '1'));
+  }
+  const i = await started({ pageSize: 10 });
+  expect(i.size).toBe(25);
+  expect(kind.lists).toEqual([
+    { limit: 10, continue: false },
+    { limit: 10, continue: true },
+    { limit: 10, continue: true },
+  ]);
+});
+
+test('a continue token that expires starts the list again, then asks for all in one piece', async () => {
+  for (let n = 0; n < 25; n++) {
+    kind.put(map(`m${n}`, '1'));
+  }
+  kind.expireContinue = 2;
+  const i = await started({ pageSize: 10 });
+  expect(i.size).toBe(25);
+  expect(kind.lists).toEqual([
+    { limit: 10, continue: false },
+    { limit: 10, continue: true },
+    { limit: 10, continue: false },
+    { limit: 10, continue: true },
+    { limit: undefined, continue: false },
+  ]);
+  expect(i.stats).toMatchObject({ lists: 1, errors: 0 });
+});
+
+test('a watch that ends in good order is resumed at once where it ended, without a list', async () => {
+  const i = await started({ backoff: { initialMs: 3_600_000, maxMs: 3_600_000 } });
+  kind.put(map('a', '1'));
+  await until(() => expect(log).toHaveLength(1));
+  kind.endWatches();
+  kind.put(map('a', '2'));
+  await until(() => expect(log).toEqual(['added a=1', 'updated a=1 -> a=2']));
+  expect(i.stats).toMatchObject({ lists: 1, watches: 2, errors: 0 });
+});
+
+test('a watch that breaks is resumed where it broke, after a delay that grows', async () => {
+  const i = await started();
+  kind.refuse = [0, 1, 2].map(() => new ConnectionError('refused', { code: 'ECONNREFUSED', sent: false }));
+  kind.breakWatches(new ConnectionError('reset', { code: 'ECONNRESET', sent: true }));
+  kind.put(map('a', '1'));
+  await until(() => expect(log).toEqual(['added a=1']));
+  expect(i.stats).toMatchObject({ lists: 1, watches: 2, errors: 4 });
+});
+
+test.each(['as an event', 'as an answer'])(
+  'defect 10: 410 %s leads to a list that reports the difference',
+  async (how) => {
+    for (const name of ['stays', 'changes', 'goes', 'reborn']) {
+      kind.put(map(name, '1'));
+    }
+    const i = await started();
+    log.length = 0;
+    const gone = new ApiError({ status: 410, reason: 'Expired', message: 'too old resource version' });
+    if (how === 'as an answer') {
+      kind.refuse = [gone];
+    }
+    kind.breakWatches(how === 'as an answer' ? new ConnectionError('reset', { code: 'X', sent: true }) : gone, () => {
+      kind.put(map('changes', '2'));
+      kind.remove('ns/goes');
+      kind.remove('ns/reborn');
+      kind.put(map('reborn', '2', 'other-uid'));
+      kind.put(map('new', '1'));
+      kind.put(map('came-and-went', '1'));
+      kind.remove('ns/came-and-went');
+      kind.compact();
+    });
+    await until(() => expect(i.stats.lists).toBe(2));
+    expect(log).toEqual([
+      'deleted goes=1',
+      'deleted reborn=1',
+      'added reborn=2',
+      'added new=1',
+      'updated changes=1 -> changes=2',
+    ]);
+    expect(i.list().map(text).sort()).toEqual(['changes=2', 'new=1', 'reborn=2', 'stays=1']);
+    kind.put(map('stays', '2'));
+    await until(() => expect(log.at(-1)).toBe('updated stays=1 -> stays=2'));
+  },
+);
+
+test('deleted and created again within one watch event is reported as both', async () => {
+  await started();
+  kind.put(map('a', '1'));
+  kind.emit({
+    type: 'MODIFIED',
+    object: { ...map('a', '2', 'other'), metadata: { ...map('a', '2', 'other').metadata, resourceVersion: '900' } },
+  });
+  await until(() => expect(log).toEqual(['added a=1', 'deleted a=1', 'added a=2']));
+});
+
+test('an event for the cached version is not reported as a change', async () => {
+  const i = await started();
+  const stored = kind.put(map('a', '1'));
+  kind.emit({ type: 'MODIFIED', object: structuredClone(stored) });
+  kind.put(map('b', '1'));
+  await until(() => expect(log).toEqual(['added a=1', 'added b=1']));
+  expect(i.stats.events).toBe(3);
+});
+
+test('bookmarks move the point of resumption', async () => {
+  const i = await started();
+  kind.emit({ type: 'BOOKMARK', resourceVersion: '5000' });
+  await until(() => expect(i.stats.bookmarks).toBe(1));
+  kind.endWatches();
+  await until(() => expect(kind.watchedFrom).toEqual(['100', '5000']));
+});
+
+test('a server whose history went back is listed again', async () => {
+  kind.put(map('a', '1'));
+  const i = await started();
+  kind.emit({ type: 'BOOKMARK', resourceVersion: '3' });
+  await until(() => expect(i.stats.lists).toBe(2));
+  kind.refuse = [
+    new ApiError({
+      status: 504,
+      message: 'Too large resource version',
+      details: { causes: [{ reason: 'ResourceVersionTooLarge' }] },
+    }),
+  ];
+  kind.endWatches();
+  await until(() => expect(i.stats.lists).toBe(3));
+});
+
+test('a watch that ends as soon as it begins is not repeated in a hot loop', async () => {
+  const i = await started({ backoff: { initialMs: 10_000, random: () => 0 } });
+  kind.endWatches();
+  await until(() => expect(i.stats.errors).toBe(1));
+  expect(i.stats.watches).toBe(1);
+});
+
+test('a handler that throws or rejects is logged and does not affect the others', async () => {
+  const error = vi.fn();
+  const quiet = () => undefined;
+  const i = await started({ logger: { debug: quiet, info: quiet, warn: quiet, error } });
+  const seen: string[] = [];
+  i.subscribe({
+    added: () => {
+      throw new Error('broken handler');
+    },
+    updated: async () => {
+      throw new Error('broken promise');
+    },
+  });
+  i.subscribe({ added: (o) => seen.push(text(o)) });
+  kind.put(map('a', '1'));
+  kind.put(map('a', '2'));
+  kind.put(map('b', '1'));
+  await until(() => expect(seen).toEqual(['a=1', 'b=1']));
+  expect(
+    error.mock.calls.map(
+      ([fields]) =>
+        `${(fields as { error: Error; object: string }).error.message} ${(fields as { object: string }).object}`,
+    ),
+  ).toEqual(['broken handler ns/a', 'broken promise ns/a', 'broken handler ns/b']);
+});
+
+test('a late subscriber gets every object once; a removed one gets nothing', async () => {
+  kind.put(map('a', '1'));
+  const i = await started();
+  const late: string[] = [];
+  const leave = i.subscribe({ added: (o, initial) => late.push(`${text(o)} ${initial}`) });
+  kind.put(map('b', '1'));
+  await until(() => expect(late).toEqual(['a=1 true', 'b=1 false']));
+  leave();
+  kind.put(map('c', '1'));
+  await until(() => expect(log).toContain('added c=1'));
+  expect(late).toHaveLength(2);
+});
+
+test('objects are found by namespace and by index, also after they changed', async () => {
+  const i = await started({ indexers: { value: (o) => [o.data?.value ?? ''] } });
+  kind.put(map('a', 'x'));
+  kind.put(map('b', 'x'));
+  kind.put({ ...map('c', 'x'), metadata: { namespace: 'other', name: 'c', uid: 'c' } });
+  kind.put(map('b', 'y'));
+  await until(() => expect(log).toHaveLength(4));
+  expect(i.byIndex('value', 'x').map(text)).toEqual(['a=x', 'c=x']);
+  expect(i.byIndex('value', 'y').map(text)).toEqual(['b=y']);
+  expect(i.list('other').map(text)).toEqual(['c=x']);
+  kind.remove('ns/a');
+  await until(() => expect(i.byIndex('value', 'x').map(text)).toEqual(['c=x']));
+  expect(() => i.byIndex('nope', 'x')).toThrow('there is no index "nope"');
+});
+
+test('managedFields are dropped, a transform shrinks further', async () => {
+  kind.put({ ...map('a', 'secret'), metadata: { ...map('a', '').metadata, managedFields: [{}] } });
+  const i = await started({ transform: ({ data: _, ...rest }) => rest });
+  const cached = i.get({ namespace: 'ns', name: 'a' });
+  expect(cached?.data).toBeUndefined();
+  expect(cached?.metadata.managedFields).toBeUndefined();
+});
+
+test('a page is shrunk before the next one arrives, and known objects are not kept twice', async () => {
+  for (let n = 0; n < 25; n++) {
+    kind.put(map(`m${n}`, '1'));
+  }
+  const shrunk: number[] = [];
+  const i = await started({
+    pageSize: 10,
+    transform: (object) => {
+      shrunk.push(kind.lists.length);
+      return object;
+    },
+  });
+  expect(shrunk).toEqual([...Array(10).fill(1), ...Array(10).fill(2), ...Array(5).fill(3)]);
+  const known = i.get({ namespace: 'ns', name: 'm1' });
+  shrunk.length = 0;
+  kind.breakWatches(new ConnectionError('down', { code: 'X', sent: true }), () => {
+    kind.put(map('m0', '2'));
+    kind.compact();
+  });
+  await until(() => expect(log.at(-1)).toBe('updated m0=1 -> m0=2'));
+  expect(shrunk).toHaveLength(1);
+  expect(i.get({ namespace: 'ns', name: 'm1' })).toBe(known);
+});
+
+test('synced rejects when aborted or stopped before', async () => {
+  kind.refuse = Array.from({ length: 10_000 }, () => new ConnectionError('down', { code: 'X', sent: false }));
+  const i = informer();
+  running.push(i.run(stop.signal));
+  const one = new AbortController();
+  const waiting = i.synced(one.signal);
+  one.abort(new Error('enough'));
+  await expect(waiting).rejects.toThrow('enough');
+  const other = i.synced();
+  stop.abort(new Error('shutdown'));
+  await expect(other).rejects.toThrow('shutdown');
+});

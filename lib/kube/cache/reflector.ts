@@ -1,0 +1,170 @@
+import { type BackoffOptions, backoffDelay, compareVersions, type Logger, sleep } from '../../base/index.ts';
+import type { KubeClient, ListOptions } from '../client.ts';
+import { ApiError, isGone } from '../errors.ts';
+import type { KubeObject, ResourceType } from '../types.ts';
+import type { WatchEvent } from '../watch.ts';
+
+/** Receives the reports of a reflector. */
+export interface ReflectorSink<T extends KubeObject> {
+  /**
+   * Called with each object of a list that is not complete yet; the result replaces it. Thus the pages of a long list need
+   * not stay in memory in full.
+   */
+  listed(object: T): T;
+  /** The complete state, from a list. */
+  replaced(objects: T[]): void;
+  /** One change since. */
+  changed(type: 'ADDED' | 'MODIFIED' | 'DELETED', object: T): void;
+  /** A list or watch failed; it will be repeated. */
+  failed(error: unknown): void;
+}
+
+/** Counters since the start. */
+export interface ReflectorStats {
+  /** Complete lists; more than one means that changes may have been skipped over. */
+  lists: number;
+  /** Watches that the server accepted. */
+  watches: number;
+  events: number;
+  bookmarks: number;
+  /** Failed lists and failed or broken watches. */
+  errors: number;
+  /** Why the last list or watch failed; undefined while the last one works. */
+  problem?: string | undefined;
+}
+
+/** Options of `reflect`. */
+export interface ReflectorOptions<T extends KubeObject> {
+  client: Pick<KubeClient, 'listPage' | 'watch'>;
+  type: ResourceType<T>;
+  selection: ListOptions;
+  pageSize: number;
+  backoff: BackoffOptions;
+  /** Longest life of one watch in seconds; each gets a random one between this and half of it. */
+  watchSeconds: number;
+  sink: ReflectorSink<T>;
+  stats: ReflectorStats;
+  logger: Logger | undefined;
+  signal: AbortSignal;
+}
+
+/** A watch that ends sooner than this without an event counts as failed, so that the next one waits for the back-off. */
+const shortestWatchMs = 1_000;
+
+/**
+ * Mirrors a kind until aborted: list once, then watch from there, one watch after the other. A list is repeated only
+ * when the server no longer knows what happened since the version we have. Resumes at once after a watch that ended in
+ * good order, and with back-off after a failure; a watch that works resets the back-off.
+ */
+export async function reflect<T extends KubeObject>(options: ReflectorOptions<T>): Promise<void> {
+  const { type, stats, logger, signal, backoff } = options;
+  let version: string | undefined;
+  let failures = 0;
+  while (!signal.aborted) {
+    try {
+      if (version === undefined) {
+        const listed = await listAll(options);
+        stats.lists++;
+        options.sink.replaced(listed.items);
+        version = listed.resourceVersion;
+        stats.problem = undefined;
+      }
+      const since = version;
+      const startedAt = performance.now();
+      const watch = await openWatch(options, since);
+      stats.watches++;
+      for await (const event of watch) {
+        failures = 0;
+        stats.problem = undefined;
+        version = take(event, version, options);
+      }
+      if (version === since && performance.now() - startedAt < shortestWatchMs) {
+        throw new Error('the watch ended as soon as it had begun');
+      }
+      failures = 0;
+    } catch (error) {
+      if (signal.aborted) {
+        break;
+      }
+      failures++;
+      stats.errors++;
+      stats.problem = error instanceof Error ? error.message : String(error);
+      options.sink.failed(error);
+      const mustRelist = isGone(error) || isVersionFromTheFuture(error);
+      if (mustRelist) {
+        version = undefined;
+      }
+      const delayMs = mustRelist && failures === 1 ? 0 : backoffDelay(failures, backoff);
+      const fields = { error, kind: type.kind, relist: mustRelist, failures, retryInMs: Math.round(delayMs) };
+      if (failures <= 2) {
+        logger?.debug(fields, 'watch interrupted');
+      } else {
+        logger?.warn(fields, 'cannot list or watch');
+      }
+      await sleep(delayMs, signal);
+    }
+  }
+}
+
+function take<T extends KubeObject>(event: WatchEvent<T>, version: string, options: ReflectorOptions<T>): string {
+  const { stats, sink } = options;
+  if (event.type === 'BOOKMARK') {
+    stats.bookmarks++;
+    if ((compareVersions(event.resourceVersion, version) ?? 0) < 0) {
+      throw wentBack(event.resourceVersion, version);
+    }
+    return event.resourceVersion || version;
+  }
+  stats.events++;
+  sink.changed(event.type, event.object);
+  return event.object.metadata.resourceVersion ?? version;
+}
+
+function openWatch<T extends KubeObject>(options: ReflectorOptions<T>, resourceVersion: string) {
+  const { client, type, selection, watchSeconds, signal } = options;
+  const timeoutSeconds = Math.ceil((watchSeconds / 2) * (1 + Math.random()));
+  return client.watch(type, { ...selection, resourceVersion, timeoutSeconds, signal });
+}
+
+/**
+ * All pages of one snapshot. When the continue token expires, the list starts again from the first page;
+ * when that fails too, the list is read without pages.
+ */
+async function listAll<T extends KubeObject>(
+  options: ReflectorOptions<T>,
+): Promise<{ items: T[]; resourceVersion: string }> {
+  const { client, type, selection, pageSize, signal } = options;
+  for (let attempt = 1; ; attempt++) {
+    const limit = attempt <= 2 ? pageSize : undefined;
+    const items: T[] = [];
+    let token: string | undefined;
+    let resourceVersion: string | undefined;
+    try {
+      do {
+        const page = await client.listPage(type, { ...selection, limit, continue: token, signal });
+        for (const item of page.items) {
+          items.push(options.sink.listed(item));
+        }
+        resourceVersion ??= page.resourceVersion;
+        token = page.continue;
+      } while (token);
+      return { items, resourceVersion };
+    } catch (error) {
+      if (!isGone(error) || token === undefined) {
+        throw error;
+      }
+      options.logger?.debug({ error, kind: type.kind, attempt }, 'the list expired, starting again');
+    }
+  }
+}
+
+/** The server's history ends before our version: its data was restored from a backup. */
+function isVersionFromTheFuture(error: unknown): boolean {
+  return (
+    error instanceof ApiError && (error.details?.causes?.some((c) => c.reason === 'ResourceVersionTooLarge') ?? false)
+  );
+}
+
+function wentBack(now: string, before: string): ApiError {
+  return new ApiError({ status: 410, message: `the server went back from resource version ${before} to ${now}` });
+}

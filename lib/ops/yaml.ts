@@ -1,0 +1,27 @@
+import { Document, visit } from 'yaml';
+
+/** Texts of one line that some version may read as a number, a time or a merge: `0o17`, `1e3`, `12:30`, `<<`. */
+const mayDiffer = /^([-+.0-9][^\n]*|<<|=)$/;
+/** A line of blanks: in a block it could pass for its indentation. */
+const hasBlankLine = /^[ \t]+$/m;
+/** Line breaks of YAML 1.1 only, and the mark that is dropped at the beginning of a text. */
+const special = /[\u0085\u2028\u2029\ufeff]/g;
+
+/**
+ * Prints a value as YAML that readers of YAML 1.1 (kubectl, Helm) and of YAML 1.2 read as the same value. Ends with a line
+ * break.
+ */
+export function printYaml(value: unknown): string {
+  // Version 1.1 quotes its own words, such as `no`. They contain those of version 1.2.
+  const document = new Document(value, { version: '1.1', aliasDuplicateObjects: false });
+  visit(document, {
+    Scalar: (_, scalar) => {
+      const { value: text } = scalar;
+      if (typeof text === 'string' && (mayDiffer.test(text) || hasBlankLine.test(text) || text.search(special) >= 0)) {
+        scalar.type = 'QUOTE_DOUBLE';
+      }
+    },
+  });
+  const escaped = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  return document.toString().replace(special, escaped);
+}

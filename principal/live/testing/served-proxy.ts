@@ -1,0 +1,35 @@
+import { TokenAuthority } from '../../../lib/auth/index.ts';
+import { createLogger } from '../../../lib/ops/index.ts';
+import { createAuthority, generateJwtKey, issueCertificate, type KeyCertificate } from '../../../lib/pki/index.ts';
+import { CallerNames } from '../resources/callers.ts';
+import { type ResourceProxy, type ResourceProxyOptions, serveResourceProxy } from '../resources/resource-proxy.ts';
+import { TerminalSessions } from '../terminals/terminal-sessions.ts';
+
+/** A resource proxy on a loopback port, and what a caller for the agent `edge` needs. */
+export interface ServedProxy {
+  readonly proxy: ResourceProxy;
+  readonly authority: KeyCertificate;
+  /** The caller's certificate. */
+  readonly client: KeyCertificate;
+}
+
+/** Serves a resource proxy whose agents the test plays. */
+export async function serveProxy(
+  agents: Pick<ResourceProxyOptions, 'exchange' | 'bodies' | 'send' | 'isConnected' | 'connected'>,
+): Promise<ServedProxy> {
+  const authority = await createAuthority({ commonName: 'ca' });
+  const server = await issueCertificate({ authority, commonName: 'proxy', hosts: ['127.0.0.1'], usages: ['server'] });
+  const client = await issueCertificate({ authority, commonName: 'edge', usages: ['client'] });
+  const proxy = await serveResourceProxy({
+    host: '127.0.0.1',
+    port: 0,
+    tls: { cert: server.certificate, key: server.key, clientCa: authority.certificate },
+    callers: new CallerNames(TokenAuthority.fromPem(await generateJwtKey(2048)), () => false),
+    ...agents,
+    terminals: new TerminalSessions(),
+    terminalIdleMs: 0,
+    metrics: { request: () => undefined, failed: () => undefined },
+    logger: createLogger({ level: 'fatal' }),
+  });
+  return { proxy, authority, client };
+}
