@@ -99,6 +99,7 @@ it('lends a cluster to another process: kubeconfigs and certificates are made th
   expect(await client.get(configMaps, { namespace: 'default', name: 'prepared' })).toBeDefined();
   await Promise.all([client.close(), opened.client.close()]);
   await giveBack();
+  expect(failures).toEqual([]);
 });
 
 it('has as many clusters as are used at the same time, and gives one that comes back to whoever waits', async () => {
@@ -109,6 +110,7 @@ it('has as many clusters as are used at the same time, and gives one that comes 
   await returned;
   expect(next.cluster).toBe(one.cluster);
   await Promise.all([next.giveBack(), other.giveBack()]);
+  expect(failures).toEqual([]);
 });
 
 it('ends a cluster that cannot be restored, reports it, and lends a new one', async () => {

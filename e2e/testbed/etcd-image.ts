@@ -37,18 +37,25 @@ export async function imageOf(cluster: Place): Promise<EtcdImage> {
 /**
  * Makes etcd hold what an image has. The API server and the controllers see it as changes that others made, at once and
  * without finalizers. Resolves when nothing has to be put right any more: controllers may still answer to what went.
+ * @throws Error that names what was put right last, when `signal` ends it.
  */
 export async function restoreImage(cluster: Place, image: EtcdImage, signal: AbortSignal): Promise<void> {
+  let wrong: string[] = [];
   let quiet = 0;
   while (quiet < 2) {
-    signal.throwIfAborted();
-    quiet = (await restoreOnce(cluster, image)) ? 0 : quiet + 1;
-    await sleep(50, undefined, { signal });
+    const found = await restoreOnce(cluster, image);
+    wrong = found.length > 0 ? found : wrong;
+    quiet = found.length > 0 ? 0 : quiet + 1;
+    await sleep(50, undefined, { signal }).catch((cause: unknown) => {
+      throw new Error(`these keys of etcd do not stay as they were: ${wrong.slice(0, 10).map(text).join(', ')}`, {
+        cause,
+      });
+    });
   }
 }
 
-/** Whether something had to be put right. */
-async function restoreOnce(cluster: Place, { values, revisions }: EtcdImage): Promise<boolean> {
+/** The keys that had to be put right. */
+async function restoreOnce(cluster: Place, { values, revisions }: EtcdImage): Promise<string[]> {
   const now = new Map((await read(cluster, { keysOnly: true })).map(({ key, mod_revision }) => [key, mod_revision]));
   const added = [...now.keys()].filter((key) => !values.has(key)).sort((one, other) => rank(one) - rank(other));
   const changed = [...values].filter(([key]) => now.get(key) !== revisions.get(key));
@@ -67,7 +74,7 @@ async function restoreOnce(cluster: Place, { values, revisions }: EtcdImage): Pr
       revisions.set(key, revision);
     }
   }
-  return added.length + changed.length > 0;
+  return [...added, ...changed.map(([key]) => key)];
 }
 
 /** Namespaces go first, so that controllers make nothing in them; CRDs last, after the objects of their kinds. */

@@ -17,7 +17,7 @@ async function runScript(name: string, script: string, lines: number) {
   const logFile = join(dir, name);
   const child = await spawnSupervised('sh', ['-c', script], { logFile });
   const pids = await until('the processes to start', async () => {
-    const found = (await readFile(logFile, 'utf8')).trim().split('\n').map(Number);
+    const found = [...(await readFile(logFile, 'utf8')).matchAll(/^\d+$/gm)].map(Number);
     expect(found).toHaveLength(lines);
     return found;
   });

@@ -181,6 +181,17 @@ describe('a mirror', () => {
     expect(principal.acknowledged).toHaveLength(5);
   });
 
+  test('does not become what it was when the copy comes while a newer message still waits', async () => {
+    const { lab, principal } = await alone();
+    const first = incoming('create', own('old', { status: { sync: { status: 'OutOfSync' } } }));
+    principal.receive(first);
+    await lab.run();
+    principal.receive(incoming('spec-update', own('old', { status: { sync: { status: 'Synced' } } })));
+    principal.receive(first);
+    await lab.run();
+    expect(principal.mirror()?.status).toEqual({ sync: { status: 'Synced' } });
+  });
+
   test('with a forged mark is deleted as often as somebody makes it, though a Go agent answers under the same id', async () => {
     const { lab, principal } = await alone();
     const forged = {

@@ -157,6 +157,7 @@ export class AgentMirrors implements CopySync {
       this.#connection?.acknowledge(message);
       return true;
     }
+    this.#history.received(message);
     const received = this.#requests.received(name);
     const id = is === 'again' ? this.#options.runtime.newId() : messageId(message);
     this.#inbox.receive({ is: 'message', name, id, message, received, connection: this.#connection });
@@ -280,7 +281,6 @@ export class AgentMirrors implements CopySync {
       case 'reconcile':
         return this.#keeper.reconcile(name, signal);
       case 'message':
-        this.#history.received(work.message);
         return this.#keeper.take(work.message, work.received, signal);
     }
   }

@@ -12,7 +12,7 @@ const mostPerName = 8;
 export class MessageHistory {
   readonly #isInUse: (name: string) => boolean;
   /** Ids by name, the last one last. */
-  readonly #done = new Map<string, string[]>();
+  readonly #received = new Map<string, string[]>();
   readonly #inUse: () => number;
 
   constructor(options: { isInUse: (name: string) => boolean; inUse: () => number }) {
@@ -22,7 +22,7 @@ export class MessageHistory {
 
   /** What a message is: a new one, one that is to be processed again, or an earlier one, which is not processed. */
   is(message: ApplicationMessage): 'new' | 'again' | 'late' {
-    const ids = this.#done.get(message.object.metadata.name);
+    const ids = this.#received.get(message.object.metadata.name);
     const id = stateId(message);
     if (ids?.includes(id) !== true) {
       return 'new';
@@ -31,16 +31,19 @@ export class MessageHistory {
     return ids.at(-1) === id || message.type === 'delete' ? 'again' : 'late';
   }
 
-  /** The message is being done. */
+  /**
+   * Notes a message that is going to be processed. A copy of an earlier one, which comes while this one still waits, is late by
+   * then and does not take its place.
+   */
   received(message: ApplicationMessage): void {
     const { name } = message.object.metadata;
     const id = stateId(message);
-    const earlier = (this.#done.get(name) ?? []).filter((one) => one !== id);
-    this.#done.set(name, [...earlier.slice(1 - mostPerName), id]);
-    if (this.#done.size > 2 * this.#inUse() + mostUnused) {
-      for (const other of this.#done.keys()) {
+    const earlier = (this.#received.get(name) ?? []).filter((one) => one !== id);
+    this.#received.set(name, [...earlier.slice(1 - mostPerName), id]);
+    if (this.#received.size > 2 * this.#inUse() + mostUnused) {
+      for (const other of this.#received.keys()) {
         if (!this.#isInUse(other)) {
-          this.#done.delete(other);
+          this.#received.delete(other);
         }
       }
     }
