@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { spoilt } from '../../e2e/hostile/index.ts';
 import { Random } from '../../e2e/random/index.ts';
-import { maxTurnMs, StepMeter } from '../../e2e/random/meters.ts';
+import { maxGrownBytes, maxTurnMs, StepMeter } from '../../e2e/random/meters.ts';
 import { effort } from '../../lib/base/testing.ts';
 import type { CustomResourceDefinition, KubeObject } from '../../lib/kube/index.ts';
 import {
@@ -26,8 +26,6 @@ import { renderCluster } from './render-cluster.ts';
 
 const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
 const count = effort(300, 10_000);
-/** Growth of the heap and of buffers. */
-const maxBytes = 256 * 1024 * 1024;
 /** Bytes of the manifests of a work: OCM's admission refuses more. */
 const workLimit = 500 * 1024;
 /** Characters of a condition's message: the CRDs refuse more. */
@@ -383,7 +381,7 @@ test(
       }
     }
     console.log(`${rendered} rendered, ${refused} refused; ${meter}`);
-    expect(meter.grownBytes).toBeLessThan(maxBytes);
+    expect(meter.grownBytes).toBeLessThan(maxGrownBytes);
     expect(Math.min(rendered, refused)).toBeGreaterThan(count / 5);
     // The texts that are looked for are there.
     expect(secrets).toBeGreaterThan(0);

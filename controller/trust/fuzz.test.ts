@@ -1,7 +1,7 @@
 import { generateKeyPairSync, type KeyObject, sign, X509Certificate } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { Random } from '../../e2e/random/index.ts';
-import { maxTurnMs, StepMeter } from '../../e2e/random/meters.ts';
+import { maxGrownBytes, maxTurnMs, StepMeter } from '../../e2e/random/meters.ts';
 import { effort } from '../../lib/base/testing.ts';
 import type { CertificateSigningRequest } from '../../lib/kube/index.ts';
 import { createAuthority, lifetimes } from '../../lib/pki/index.ts';
@@ -13,8 +13,6 @@ import { Signer } from './signer.ts';
 
 const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
 const count = effort(400, 10_000);
-/** Growth of the heap and of buffers. */
-const maxBytes = 256 * 1024 * 1024;
 
 /** Clusters that may request certificates, one that gets a generated one, and one that no GitOpsCluster selects. */
 const enrolled = ['c1', 'c10'];
@@ -338,7 +336,7 @@ test(
     console.log(
       `${issued} issued; ${meter}\n${[...reasons].map(([reason, times]) => `${times} × ${reason}`).join('\n')}`,
     );
-    expect(meter.grownBytes).toBeLessThan(maxBytes);
+    expect(meter.grownBytes).toBeLessThan(maxGrownBytes);
     // Many were issued, and others refused for many reasons.
     expect(issued).toBeGreaterThan(count / 20);
     expect(reasons.size).toBeGreaterThan(8);

@@ -1,5 +1,9 @@
+import { liveMemory } from '../../lib/base/testing.ts';
+
 /** Longest turn of the event loop, or step in one, of code that answers hostile input, in ms of CPU time. */
 export const maxTurnMs = 100;
+/** Most that the heap and the buffers of code that answers hostile input grow by, in bytes. */
+export const maxGrownBytes = 256 * 1024 * 1024;
 /**
  * How often a step that exceeds it is repeated. The shortest run counts: what a step costs it costs each time, while the
  * garbage collector and a busy machine add up to 500 ms to any.
@@ -110,7 +114,10 @@ export class TurnMeter {
   }
 }
 
-/** Measures the heap and the buffers of this thread, when it looks. */
+/**
+ * Measures the heap and the buffers of this thread, when it looks. Garbage counts up to the limit: on a machine with much memory
+ * the collector lets far more lie, so a reading above the limit is taken again after a collection.
+ */
 class MemoryMeter {
   /** The most that was seen, in bytes. */
   mostBytes: number;
@@ -127,6 +134,9 @@ class MemoryMeter {
   }
 
   look(): void {
+    if (heldBytes() > this.#first + maxGrownBytes) {
+      liveMemory();
+    }
     this.mostBytes = Math.max(this.mostBytes, heldBytes());
   }
 

@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freePort, type Redis, startRedis } from '../../../e2e/pair/index.ts';
 import { Random } from '../../../e2e/random/index.ts';
-import { maxTurnMs, TurnMeter } from '../../../e2e/random/meters.ts';
+import { maxGrownBytes, maxTurnMs, TurnMeter } from '../../../e2e/random/meters.ts';
 import { effort, until } from '../../../lib/base/testing.ts';
 import { encodeCommand, ReplySplitter } from '../../../lib/live/index.ts';
 import { createLogger } from '../../../lib/ops/index.ts';
@@ -13,8 +13,6 @@ import { type RedisProxy, serveRedisProxy } from './proxy.ts';
 // Random orders of commands, before and after authentication, to a Redis with a password: once directly and once through the proxy.
 // REDIS_COMMANDS_SEED=<number> repeats a run.
 
-/** Growth of the heap and of buffers. The test's own part is in it. */
-const maxBytes = 256 * 1024 * 1024;
 const password = 'secret';
 const keys = [
   'app|resources-tree|edge_a|1.8.3.gz',
@@ -234,7 +232,7 @@ test(
     meter.stop();
     console.log(`${sequences} sequences: ${meter}`);
     expect(meter.longestMs).toBeLessThan(maxTurnMs);
-    expect(meter.grownBytes).toBeLessThan(maxBytes);
+    expect(meter.grownBytes).toBeLessThan(maxGrownBytes);
     // About one in twenty gets as far as a value of the agent.
     expect(served).toBeGreaterThan(sequences / 40);
   },

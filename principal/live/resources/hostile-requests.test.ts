@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { connect, type TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Random } from '../../../e2e/random/index.ts';
-import { maxTurnMs, TurnMeter } from '../../../e2e/random/meters.ts';
+import { maxGrownBytes, maxTurnMs, TurnMeter } from '../../../e2e/random/meters.ts';
 import { effort, until } from '../../../lib/base/testing.ts';
 import type { KeyCertificate } from '../../../lib/pki/index.ts';
 import { eventTypes, LogStreamData, messageEvent, targets, type WireEvent } from '../../../lib/wire/index.ts';
@@ -15,9 +15,6 @@ import type { ResourceProxy } from './resource-proxy.ts';
 
 // Random requests, valid and not, from a caller that may act for the agent `edge`. The agents answer in every way that they can.
 // RESOURCE_REQUESTS_SEED=<number> repeats a run.
-
-/** Growth of the heap and of buffers. The test's own part is in it. */
-const maxBytes = 256 * 1024 * 1024;
 
 let authority: KeyCertificate;
 let client: KeyCertificate;
@@ -321,7 +318,7 @@ test(
     meter.stop();
     console.log(`${requests} requests: ${meter}`);
     expect(meter.longestMs).toBeLessThan(maxTurnMs);
-    expect(meter.grownBytes).toBeLessThan(maxBytes);
+    expect(meter.grownBytes).toBeLessThan(maxGrownBytes);
     expect([...asked]).toEqual(['edge']);
     // Requests were served, and refused in different ways.
     for (const status of [200, 400, 401, 403, 404, 500, 502]) {
