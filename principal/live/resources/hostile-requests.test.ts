@@ -335,3 +335,11 @@ test('an offer of another protocol is answered, and ends the connection', async 
   await until(() => isClosed(), { details: text });
   expect(text()).toMatch(/^HTTP\/1\.1 404 .*Connection: close.*is not served by the resource proxy/s);
 });
+
+test('a body that cannot be read after an offer of another protocol is answered in the end', async () => {
+  const { socket, text, isClosed } = await open();
+  const offer = 'Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\nTransfer-Encoding: chunked';
+  socket.write(`POST /api/v1/namespaces/shop/configmaps HTTP/1.1\r\nHost: proxy\r\n${offer}\r\n\r\nno chunk`);
+  await until(() => isClosed(), { details: text });
+  expect(responsesIn(text(), 'cut').map(({ status }) => status)).toEqual([408]);
+});

@@ -19,7 +19,7 @@ export function answerRaw(socket: Duplex, code: number, text: string): void {
 const faults: Readonly<Record<string, readonly [code: number, message: string]>> = {
   HPE_INVALID_METHOD: [403, 'the method is not served by the resource proxy'],
   HPE_HEADER_OVERFLOW: [431, 'the headers of the request are too large'],
-  ERR_HTTP_REQUEST_TIMEOUT: [408, 'the headers of the request did not arrive in time'],
+  ERR_HTTP_REQUEST_TIMEOUT: [408, 'the request did not arrive in time'],
 };
 
 /** Bytes after a request with `Connection: close`. They are ignored. */

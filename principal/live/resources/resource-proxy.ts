@@ -66,6 +66,8 @@ export interface ResourceProxy {
 /** How long an agent may take to answer, as in the original. */
 const answerTimeoutMs = 30_000;
 const headersTimeoutMs = 5_000;
+/** How long a request may take to arrive with its body. Node reports no fault in a body after an offer to upgrade. */
+const requestTimeoutMs = 15_000;
 /** Lifetime of idle connections. Go clients keep them for longer than the original's 5 s and notice their end too late. */
 const idleTimeoutMs = 90_000;
 /** Connections that are open at the same time: argocd-server's for each cluster, and watches. */
@@ -87,7 +89,8 @@ export async function serveResourceProxy(options: ResourceProxyOptions): Promise
       rejectUnauthorized: true,
       ALPNProtocols: ['http/1.1'],
       headersTimeout: headersTimeoutMs,
-      requestTimeout: 0,
+      requestTimeout: requestTimeoutMs,
+      connectionsCheckingInterval: headersTimeoutMs,
       keepAliveTimeout: idleTimeoutMs,
       handshakeTimeout: headersTimeoutMs,
       // Ambiguous requests are refused.
