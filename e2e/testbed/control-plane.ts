@@ -159,7 +159,8 @@ export function callEtcd(
   signal?: AbortSignal,
 ): Promise<string> {
   return new Promise((resolve, reject) => {
-    const call = request({ socketPath, method, path, ...(signal && { signal }) }, async (response) => {
+    // Without an agent: a connection that was idle may be closed in the moment in which it is used again.
+    const call = request({ socketPath, method, path, agent: false, ...(signal && { signal }) }, async (response) => {
       try {
         const text = (await response.toArray()).join('');
         if (response.statusCode === 200) {

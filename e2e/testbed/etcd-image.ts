@@ -41,34 +41,40 @@ export async function imageOf(cluster: Place): Promise<EtcdImage> {
  */
 export async function restoreImage(cluster: Place, image: EtcdImage, signal: AbortSignal): Promise<void> {
   let wrong: string[] = [];
-  let quiet = 0;
-  while (quiet < 2) {
-    const found = await restoreOnce(cluster, image);
-    wrong = found.length > 0 ? found : wrong;
-    quiet = found.length > 0 ? 0 : quiet + 1;
-    await sleep(50, undefined, { signal }).catch((cause: unknown) => {
-      throw new Error(`these keys of etcd do not stay as they were: ${wrong.slice(0, 10).map(text).join(', ')}`, {
-        cause,
-      });
-    });
+  try {
+    for (let quiet = 0; quiet < 2; ) {
+      const found = await restoreOnce(cluster, image, signal);
+      wrong = found.length > 0 ? found : wrong;
+      quiet = found.length > 0 ? 0 : quiet + 1;
+      await sleep(50, undefined, { signal });
+    }
+  } catch (cause) {
+    const keys = wrong.slice(0, 10).map(text).join(', ');
+    throw signal.aborted
+      ? new Error(`etcd does not stay as it was: last ${keys || 'nothing'} differed`, { cause })
+      : cause;
   }
 }
 
 /** The keys that had to be put right. */
-async function restoreOnce(cluster: Place, { values, revisions }: EtcdImage): Promise<string[]> {
-  const now = new Map((await read(cluster, { keysOnly: true })).map(({ key, mod_revision }) => [key, mod_revision]));
+async function restoreOnce(cluster: Place, { values, revisions }: EtcdImage, signal: AbortSignal): Promise<string[]> {
+  const now = new Map(
+    (await read(cluster, { keysOnly: true, signal })).map(({ key, mod_revision }) => [key, mod_revision]),
+  );
   const added = [...now.keys()].filter((key) => !values.has(key)).sort((one, other) => rank(one) - rank(other));
   const changed = [...values].filter(([key]) => now.get(key) !== revisions.get(key));
   for (const keys of chunks(added)) {
     await write(
       cluster,
       keys.map((key) => ({ requestDeleteRange: { key } })),
+      signal,
     );
   }
   for (const pairs of chunks(changed)) {
     const revision = await write(
       cluster,
       pairs.map(([key, value]) => ({ requestPut: { key, value } })),
+      signal,
     );
     for (const [key] of pairs) {
       revisions.set(key, revision);
@@ -83,16 +89,19 @@ function rank(key: string): number {
   return path.startsWith('/registry/namespaces/') ? 0 : path.startsWith('/registry/apiextensions.k8s.io/') ? 2 : 1;
 }
 
-async function read(cluster: Place, { keysOnly }: { keysOnly: boolean }): Promise<Pair[]> {
+async function read(
+  cluster: Place,
+  { keysOnly, signal }: { keysOnly: boolean; signal?: AbortSignal },
+): Promise<Pair[]> {
   const body = { key: base64(first), range_end: base64(end), keys_only: keysOnly };
-  const answer = await callEtcd(etcdSocket(cluster), 'POST', '/v3/kv/range', body);
+  const answer = await callEtcd(etcdSocket(cluster), 'POST', '/v3/kv/range', body, signal);
   const { kvs = [] } = JSON.parse(answer) as { kvs?: Pair[] };
   return kvs.filter(({ key }) => !living.some((prefix) => text(key).startsWith(prefix)));
 }
 
 /** Runs operations in one transaction and returns its revision. */
-async function write(cluster: Place, success: readonly object[]): Promise<string> {
-  const answer = await callEtcd(etcdSocket(cluster), 'POST', '/v3/kv/txn', { success });
+async function write(cluster: Place, success: readonly object[], signal: AbortSignal): Promise<string> {
+  const answer = await callEtcd(etcdSocket(cluster), 'POST', '/v3/kv/txn', { success }, signal);
   return (JSON.parse(answer) as { header: { revision: string } }).header.revision;
 }
 
