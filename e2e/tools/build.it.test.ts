@@ -46,6 +46,14 @@ describe('prepare', () => {
     expect((await prepare(['--only', 'supervise'])).stdout).toContain('built in');
   });
 
+  it('takes the Argo CD of ARGOCD_BIN, if it can be run', async () => {
+    expect((await prepare(['--only', 'argocd'], { ARGOCD_BIN: process.execPath })).stdout).toContain('installed');
+    const { code, stderr } = await prepare(['--only', 'argocd'], { ARGOCD_BIN: program });
+    expect(code).toBe(1);
+    expect(stderr).toContain(`ARGOCD_BIN=${program} is not an executable file`);
+    expect(await readdir(cache)).toEqual([]);
+  });
+
   it('refuses what it does not know', async () => {
     const { code, stderr } = await prepare(['--only', 'etcd,nothing']);
     expect(code).toBe(2);

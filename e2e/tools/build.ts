@@ -29,7 +29,7 @@ export interface BuiltTool {
 /**
  * The path of a tool's executable. The first use builds it with Go into a cache folder outside the checkout
  * (`TOOLS_CACHE`, or `argocd-fleet/tools` in the user's cache folder); processes that ask at the same time build once.
- * `redis-server` is the installed one if there is one.
+ * `redis-server` is the installed one if there is one; `argocd` is the one of `ARGOCD_BIN` if that is set.
  * @throws ToolError when Go is missing or the build fails.
  */
 export async function toolPath(name: ToolName, options: BuildOptions = {}): Promise<string> {
@@ -40,7 +40,7 @@ export async function toolPath(name: ToolName, options: BuildOptions = {}): Prom
 export async function buildTool(name: ToolName, options: BuildOptions = {}): Promise<BuiltTool> {
   const begin = performance.now();
   const seconds = () => (performance.now() - begin) / 1000;
-  const installed = name === 'redis-server' ? onPath(name) : undefined;
+  const installed = name === 'redis-server' ? onPath(name) : name === 'argocd' ? chosenArgoCd() : undefined;
   if (installed) {
     return { path: installed, origin: 'installed', version: '', seconds: seconds() };
   }
@@ -99,18 +99,27 @@ function moduleVersion(folder: string, recipe: Recipe): string {
 }
 
 function onPath(command: string): string | undefined {
-  for (const folder of (process.env.PATH ?? '').split(delimiter)) {
-    const path = join(folder, command);
-    try {
-      accessSync(path, constants.X_OK);
-      if (statSync(path).isFile()) {
-        return path;
-      }
-    } catch {
-      // Not in this folder of the PATH: the next one.
-    }
+  const paths = (process.env.PATH ?? '').split(delimiter).map((folder) => join(folder, command));
+  return paths.find(isExecutable);
+}
+
+/** Another Argo CD: its multi-call executable. */
+function chosenArgoCd(): string | undefined {
+  const path = process.env.ARGOCD_BIN || undefined;
+  if (path !== undefined && !isExecutable(path)) {
+    const message = `ARGOCD_BIN=${path} is not an executable file; unset it to use the Argo CD that the testbed builds`;
+    throw new ToolError('NotExecutable', message);
   }
-  return undefined;
+  return path;
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return statSync(path).isFile();
+  } catch {
+    return false;
+  }
 }
 
 async function goBuild(name: ToolName, recipe: Recipe, folder: string, output: string, options: BuildOptions) {
