@@ -235,6 +235,7 @@ class HostileStreams {
       const timer = setTimeout(resolve, 250);
       await promise;
       clearTimeout(timer);
+      stream.off('close', resolve);
       if (this.#answers > before) {
         return;
       }
@@ -253,9 +254,9 @@ class HostileStreams {
       return;
     }
     const { promise, resolve } = Promise.withResolvers<void>();
-    stream.once('drain', resolve);
-    stream.once('close', resolve);
+    stream.once('drain', resolve).once('close', resolve);
     await promise;
+    stream.off('drain', resolve).off('close', resolve);
   }
 
   #look(chunk: Buffer): void {
