@@ -67,7 +67,7 @@ test('the resource proxy serves with the newest certificate', async () => {
   const settings = { flags: { 'resource-proxy-listen': ':0', 'terminal-idle-timeout': 0 }, tls: { settings: {} } };
   const credentials = { resourceProxy, resourceProxyTrust };
   await servesWith(after['tls.crt'], served, (common) =>
-    proxyResources({ settings, credentials, live: { serveResources: start }, ...common } as never),
+    proxyResources({ settings, credentials, caches: {}, live: { serveResources: start }, ...common } as never),
   );
 });
 

@@ -79,6 +79,7 @@ export async function startServers(
     ? proxyResources({
         settings,
         credentials,
+        caches,
         live,
         tokens,
         blocklist,

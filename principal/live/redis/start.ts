@@ -46,6 +46,7 @@ export async function proxyRedis(options: {
       what: 'Redis proxy',
       flag: 'redis-proxy-server-tls-secret-name',
       off: 'disable-redis-proxy=true',
+      secrets: caches.Secrets,
       logger,
       signal,
     }));

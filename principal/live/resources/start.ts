@@ -1,6 +1,7 @@
 import { fingerprintOf, type TokenAuthority } from '../../../lib/auth/index.ts';
 import { aborted, type Logger, splitHostPort } from '../../../lib/base/index.ts';
 import type { ServerTls } from '../../../lib/wire/index.ts';
+import type { PrincipalCaches } from '../../caches.ts';
 import type { PrincipalCredentials } from '../../credentials.ts';
 import type { Blocklist } from '../../sessions/blocklist.ts';
 import type { PrincipalSettings } from '../../settings.ts';
@@ -16,6 +17,7 @@ import type { ResourceProxyMetrics } from '../metrics.ts';
 export async function proxyResources(options: {
   settings: PrincipalSettings;
   credentials: PrincipalCredentials;
+  caches: Pick<PrincipalCaches, 'Secrets'>;
   live: LiveAccess;
   tokens: TokenAuthority;
   blocklist: Blocklist;
@@ -23,7 +25,7 @@ export async function proxyResources(options: {
   logger: Logger;
   signal: AbortSignal;
 }): Promise<void> {
-  const { settings, credentials, live, tokens, blocklist, metrics, logger, signal } = options;
+  const { settings, credentials, caches, live, tokens, blocklist, metrics, logger, signal } = options;
   const { resourceProxy, resourceProxyTrust } = credentials;
   const address = splitHostPort(settings.flags['resource-proxy-listen']);
   if (resourceProxy === undefined || resourceProxyTrust === undefined || address === undefined) {
@@ -38,6 +40,7 @@ export async function proxyResources(options: {
     what: 'resource proxy',
     flag: 'resource-proxy-secret-name',
     off: 'enable-resource-proxy=false',
+    secrets: caches.Secrets,
     logger,
     signal,
   });
