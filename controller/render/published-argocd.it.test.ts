@@ -2,17 +2,15 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
-import { addonChart, helm } from '../../e2e/hub/index.ts';
-import { moduleFolder } from '../../e2e/tools/index.ts';
+import { addonChart, argoCdSource, helm } from '../../e2e/hub/index.ts';
 import type { KubeObject } from '../../lib/kube/index.ts';
 import { input } from '../testing/render-input.ts';
 import { Templates } from './templates.ts';
 import { renderWorks } from './works.ts';
 
-// Users set Argo CD's parameters in its ConfigMaps. Whatever its own manifests read from there, ours read as well. ARGOCD_SOURCE is
-// the source tree of another version, for instance of one that the module proxy cannot deliver.
+// Users set Argo CD's parameters in its ConfigMaps. Whatever its own manifests read from there, ours read as well.
 
-const source = process.env.ARGOCD_SOURCE || (await moduleFolder('argocd', 'github.com/argoproj/argo-cd/v3'));
+const source = await argoCdSource();
 const objectsOf = (text: string) => parseAllDocuments(text).map((document) => document.toJS() as KubeObject | null);
 const published = objectsOf(await readFile(join(source, 'manifests/install.yaml'), 'utf8'));
 const delivered = renderWorks(new Templates(), { ...input, mode: 'autonomous' }).flatMap(

@@ -5,7 +5,7 @@ export { argoCdCrds, installCrds, ocmCrds, originalCrds, readCrds } from './crds
 export { addonChart, agentChart, HelmError, type HelmOptions, helm, hubArgoCdChart, pullChart } from './helm.ts';
 export { kustomize, manifestsFolder } from './kustomize.ts';
 export { type PodOf, restrictedRefusals } from './pod-security.ts';
-export { type CrdPublisher, publishedCrds } from './published-crds.ts';
+export { argoCdSource, type CrdPublisher, publishedCrds } from './published-crds.ts';
 
 /**
  * Installs Argo CD on a hub the way an operator has it before the add-on comes: API server, repo server,

@@ -52,7 +52,16 @@ export type CrdPublisher = keyof typeof publishers;
  */
 export async function publishedCrds(publisher: CrdPublisher): Promise<CustomResourceDefinition[]> {
   const { folder, module, files } = publishers[publisher];
-  const root = await moduleFolder(folder, module);
+  const root = publisher === 'argocd' ? await argoCdSource() : await moduleFolder(folder, module);
   const texts = await Promise.all(files.map((file) => readFile(join(root, file), 'utf8')));
   return texts.map((text) => parse(text) as CustomResourceDefinition);
+}
+
+/**
+ * The folder of Argo CD's source: the one that `ARGOCD_SOURCE` names, or the Go module that e2e/tools requires.
+ * @throws ToolError as {@link publishedCrds} does.
+ */
+export async function argoCdSource(): Promise<string> {
+  const { folder, module } = publishers.argocd;
+  return process.env.ARGOCD_SOURCE || (await moduleFolder(folder, module));
 }
