@@ -20,8 +20,8 @@ export interface DeliverySettings {
 
 /** Images that are delivered when neither the settings nor the hub determine one. */
 export const defaultImages = {
-  argoCd: 'quay.io/argoproj/argocd:v3.2.6',
-  redis: 'docker.io/library/redis:8.2.2-alpine',
+  argoCd: 'quay.io/argoproj/argocd:v3.5.1',
+  redis: 'docker.io/library/redis:8.2.3-alpine',
   operator: 'quay.io/argoprojlabs/argocd-operator:v0.18.0',
 } as const;
 

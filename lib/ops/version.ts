@@ -5,7 +5,7 @@ import { type Command, command } from './command.ts';
 import { boolFlag, stringFlag } from './flags.ts';
 
 /** The Argo CD whose kinds and protocols this version was written for and tested with. */
-const argocdVersion = 'v3.2.6';
+const argocdVersion = 'v3.5.1';
 
 /** What `version` prints: the keys of the originals, no more and no less, for those who parse it. */
 export interface VersionInfo {
