@@ -111,7 +111,8 @@ const replies = [
   '|1\r\n+ttl\r\n:3\r\n*1\r\n+x\r\n',
 ];
 
-const kindOfReply = (reply: string) => (reply.startsWith('*2') ? 'a' : reply.startsWith('>') ? 'message' : '');
+const kindOfReply = (reply: string) =>
+  reply.startsWith('*2') ? 'a' : reply.startsWith('>') ? 'message' : reply.startsWith('-ERR') ? 'ERR' : '';
 
 test('replies are separated wherever their bytes are cut, and stay unchanged', () => {
   const bytes = Buffer.from(replies.join(''));
@@ -132,12 +133,14 @@ test('replies are separated wherever their bytes are cut, and stay unchanged', (
   check([...bytes].map((byte) => Buffer.from([byte])));
 });
 
-test('only the first element of an array is its kind, and only if it is a short string', () => {
+test('the kind is the first element of an array if it is a short string, or the code of an error', () => {
   const kindOf = (text: string) => new ReplySplitter().push(Buffer.from(text))[0]?.kind;
   expect(kindOf('*2\r\n$7\r\nmessage\r\n')).toBe('message');
   expect(kindOf('*2\r\n*1\r\n$7\r\nmessage\r\n')).toBe('');
   expect(kindOf('*2\r\n:1\r\n$7\r\nmessage\r\n')).toBe('');
   expect(kindOf('*2\r\n$17\r\nmessagemessage123\r\n')).toBe('');
+  expect(kindOf('-EXECABORT Transaction discarded\r\n')).toBe('EXECABORT');
+  expect(kindOf('-message\r\n')).toBe('');
   expect(kindOf('*2\r\n$0\r\n\r\n$7\r\nmessage\r\n')).toBe('');
   expect(kindOf('*0\r\n')).toBe('');
   expect(kindOf('+message\r\n')).toBe('');

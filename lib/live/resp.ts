@@ -157,7 +157,10 @@ export interface ReplyPiece {
   readonly isEnd: boolean;
   /** The first byte of that reply: `-` and `!` are errors, `>` is a push, which answers no command. */
   readonly type: string;
-  /** The first element of an array or push if it is a short string, as in messages of channels; otherwise empty. */
+  /**
+   * The first element of an array or push if it is a short string, as in messages of channels; the code of an error, which is in
+   * capitals (`EXECABORT`); otherwise empty.
+   */
   readonly kind: string;
 }
 
@@ -258,7 +261,7 @@ export class ReplySplitter {
     const isFirstElement = this.#type !== '' && this.#kind === undefined;
     if (this.#type === '') {
       this.#type = mark;
-      this.#kind = mark === '*' || mark === '>' ? undefined : '';
+      this.#kind = mark === '*' || mark === '>' ? undefined : (/^-([A-Z]+)/.exec(line)?.[1] ?? '');
     }
     switch (mark) {
       case '+':

@@ -60,6 +60,8 @@ interface Outstanding {
 /** A reply of Redis that has ended. */
 interface Reply {
   readonly type: string;
+  /** The code of an error. */
+  readonly kind: string;
   /** Redis has executed the command, or queued it in a transaction. */
   readonly isSuccess: boolean;
 }
@@ -76,7 +78,7 @@ interface Reply {
  * |---|---|
  * | accepted: Redis has accepted the password, or needs none | from no to yes, at the first reply that is not an error. `QUIT`, which Redis executes for everybody, does not count. It never changes back: Redis keeps an authentication when a later one fails, and `RESET` is refused |
  * | protocol: RESP2 or RESP3 | by a successful `HELLO`, as its reply shows |
- * | transaction: open or not | opened by a successful `MULTI`; closed by `EXEC` and by a successful `DISCARD` |
+ * | transaction: open or not | opened by a successful `MULTI`; closed by `EXEC`, by a successful `DISCARD` and by `EXECABORT` |
  * | subscriptions | by the confirmations of Redis |
  *
  * - Until the client is accepted, it has the limits that Redis has for such clients, and a limited time.
@@ -212,15 +214,15 @@ export class ClientConnection {
   }
 
   /** Takes over the state that a command has changed in Redis. */
-  #follows(name: string, args: readonly string[], { type, isSuccess }: Reply): void {
+  #follows(name: string, args: readonly string[], { type, kind, isSuccess }: Reply): void {
     if (name === 'hello' && isSuccess) {
       this.#protocol = type === '%' ? 3 : 2;
     } else if (name === 'multi' && isSuccess) {
       this.#isInTransaction = true;
     } else if (name === 'discard' && isSuccess) {
       this.#isInTransaction = false;
-    } else if (name === 'exec' && args.length === 0) {
-      // Also when it fails.
+    } else if (name === 'exec' && (args.length === 0 || kind === 'EXECABORT')) {
+      // Also when it fails. With arguments newer versions of Redis abort the transaction, older ones leave it open.
       this.#isInTransaction = false;
     } else if (name === 'quit' && isSuccess) {
       this.close();
@@ -365,7 +367,7 @@ export class ClientConnection {
       clearTimeout(this.#acceptance);
       this.#options.accepted?.();
     }
-    outstanding.ended({ type, isSuccess });
+    outstanding.ended({ type, kind, isSuccess });
   }
 
   /** Sends a reply that is made here, not within output of Redis. */

@@ -239,6 +239,13 @@ test(
   effort(600_000, 7_200_000),
 );
 
+test('a transaction ends when Redis aborts it for the arguments of EXEC', async ({ skip }) => {
+  skip(!redis.isReal, 'needs the real Redis');
+  askedKeys = [];
+  const commands = [['AUTH', password], ['MULTI'], ['EXEC', 'one'], ['HELLO', '2'], ['SUBSCRIBE', 'x']];
+  await compareMarked(commands, new Random(1), 'EXEC one');
+});
+
 const isNil = (reply: string | undefined) => reply === '$-1\r\n' || reply === '_\r\n';
 const agentReplies = new Set(
   keys.map((key) =>
@@ -289,7 +296,10 @@ async function compareMarked(commands: readonly Command[], random: Random, what:
     }
     if (upper === 'MULTI' && theirs[index]?.[0] === '+OK\r\n') {
       isInTransaction = true;
-    } else if (upper === 'DISCARD' || (upper === 'EXEC' && args.length === 0)) {
+    } else if (
+      upper === 'DISCARD' ||
+      (upper === 'EXEC' && (args.length === 0 || theirs[index]?.[0]?.startsWith('-EXECABORT ')))
+    ) {
       isInTransaction = false;
     }
   }
