@@ -8,12 +8,13 @@ import {
   parseKey,
   WorkQueue,
 } from '../lib/kube/index.ts';
+import { Templates } from '../lib/manifests/index.ts';
 import { ClusterReconciler, defaultTroubleDelays, type TroubleDelays } from './cluster/index.ts';
 import { areIdle, type ObservedCondition, runQueues } from './daemon/index.ts';
 import { FleetReconciler } from './fleet/index.ts';
 import { Applier, addOnName, Caches, clustersOf, identifyHub, keys } from './hub/index.ts';
 import { ClusterReports, Ownership } from './ownership/index.ts';
-import { Renderings, Templates } from './render/index.ts';
+import { Renderings } from './render/index.ts';
 import { Rollouts } from './rollout/index.ts';
 import { type DeliverySettings, type Foundation, parseGitOpsCluster } from './spec/index.ts';
 import { Signer } from './trust/index.ts';

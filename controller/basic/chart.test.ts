@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { parseAllDocuments, stringify } from 'yaml';
 import type { KubeObject } from '../../lib/kube/index.ts';
-import { Templates } from '../render/index.ts';
+import { Templates } from '../../lib/manifests/index.ts';
 
 const charts = join(import.meta.dirname, '../../charts');
 const how = 'bring it up to date with: vitest run --project unit controller/basic/chart.test.ts --update';

@@ -1,8 +1,9 @@
 import type { Logger } from '../../lib/base/index.ts';
 import type { EventRecorder, KubeClient } from '../../lib/kube/index.ts';
+import type { Templates } from '../../lib/manifests/index.ts';
 import type { Applier, Caches } from '../hub/index.ts';
 import type { ClusterReports, Ownership } from '../ownership/index.ts';
-import type { Renderings, Templates } from '../render/index.ts';
+import type { Renderings } from '../render/index.ts';
 import type { Rollouts } from '../rollout/index.ts';
 import type { DeliverySettings, Foundation } from '../spec/index.ts';
 import type { TroubleDelays } from './cluster-trouble.ts';

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import type { KubeObject } from '../../lib/kube/index.ts';
+import { Templates } from '../../lib/manifests/index.ts';
 import type { ManifestWork } from '../hub/index.ts';
-import { renderWorks, Templates } from '../render/index.ts';
+import { renderWorks } from '../render/index.ts';
 import { argoCD, input } from '../testing/render-input.ts';
 import { deliveredValues, deliversOrderedPods } from './delivered-values.ts';
 

@@ -4,6 +4,7 @@ import { Random } from '../../e2e/random/index.ts';
 import { maxGrownBytes, maxTurnMs, StepMeter } from '../../e2e/random/meters.ts';
 import { effort } from '../../lib/base/testing.ts';
 import type { CustomResourceDefinition, KubeObject } from '../../lib/kube/index.ts';
+import { Templates } from '../../lib/manifests/index.ts';
 import {
   type AddOnDeploymentConfig,
   addOnName,
@@ -14,7 +15,7 @@ import {
   type ManagedClusterAddOn,
   operatorKinds,
 } from '../hub/index.ts';
-import { type RenderedWork, Renderings, Templates } from '../render/index.ts';
+import { type RenderedWork, Renderings } from '../render/index.ts';
 import { parseGitOpsCluster, releaseOf } from '../spec/index.ts';
 import { hubCrd } from '../testing/render-input.ts';
 import { type ConfigScope, configOf } from './cluster-config.ts';

@@ -1,12 +1,7 @@
 import type { CustomResourceDefinition } from '../../lib/kube/index.ts';
+import type { Templates } from '../../lib/manifests/index.ts';
 import { kindsOf, operatorKinds } from '../hub/index.ts';
-import {
-  type AddOnConfig,
-  type OperatorInput,
-  type RenderedWork,
-  renderWorks,
-  type Templates,
-} from '../render/index.ts';
+import { type AddOnConfig, type OperatorInput, type RenderedWork, renderWorks } from '../render/index.ts';
 import {
   type AddOnSettings,
   type DeliverySettings,

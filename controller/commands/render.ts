@@ -1,11 +1,12 @@
 import { KubeClient, type KubeObject, keyOf } from '../../lib/kube/index.ts';
+import { Templates } from '../../lib/manifests/index.ts';
 import { command, createLogger, FatalError, type FlagValues, printYaml, UsageError } from '../../lib/ops/index.ts';
 import { secretText } from '../../lib/pki/index.ts';
 import { configOf, type DeliveredSecrets, type RenderTarget, renderCluster } from '../cluster/index.ts';
 import { connectionOf } from '../daemon/index.ts';
 import { discoverEndpoint } from '../endpoint/index.ts';
 import { Caches, deliveredSecretName, type GitOpsCluster, hubNames, partWorkName } from '../hub/index.ts';
-import { parseAddOnConfig, type RenderedWork, Templates } from '../render/index.ts';
+import { parseAddOnConfig, type RenderedWork } from '../render/index.ts';
 import { type AddOnSettings, parseGitOpsCluster, releaseOf } from '../spec/index.ts';
 import { planClientCertificate } from '../trust/index.ts';
 import { deliveryOf } from './delivery-flags.ts';

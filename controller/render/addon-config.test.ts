@@ -2,11 +2,11 @@ import { createContext, Script } from 'node:vm';
 import { expect, describe as suite, test } from 'vitest';
 import { maxTurnMs, StepMeter } from '../../e2e/random/meters.ts';
 import type { KubeObject, PodSpec } from '../../lib/kube/index.ts';
+import { Templates } from '../../lib/manifests/index.ts';
 import type { AddOnDeploymentConfig, ResourceRequirements } from '../hub/index.ts';
 import { input, operator } from '../testing/render-input.ts';
 import { type AddOnConfig, noConfig, parseAddOnConfig } from './addon-config.ts';
 import { decorate, mirrored, unmatchedContainers } from './decorate.ts';
-import { Templates } from './templates.ts';
 import { allManifests, type RenderInput, renderWorks } from './works.ts';
 
 const templates = new Templates();

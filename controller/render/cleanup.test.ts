@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import type { KubeObject, PodSpec } from '../../lib/kube/index.ts';
+import { Templates } from '../../lib/manifests/index.ts';
 import type { ManifestWork } from '../hub/index.ts';
 import { type AddOnConfig, noConfig, parseAddOnConfig } from './addon-config.ts';
 import { cleanUpState, renderCleanUp } from './cleanup.ts';
-import { Templates } from './templates.ts';
 
 const templates = new Templates();
 const input = { namespace: 'gitops', image: 'quay.io/x/fleet:1', pullPolicy: 'Always', config: noConfig };

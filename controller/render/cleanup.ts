@@ -1,7 +1,7 @@
+import type { Templates } from '../../lib/manifests/index.ts';
 import type { ManifestWork } from '../hub/index.ts';
 import type { AddOnConfig } from './addon-config.ts';
 import { decorate } from './decorate.ts';
-import type { Templates } from './templates.ts';
 
 /** The input of the clean-up Job of a managed cluster. */
 export interface CleanUpInput {

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import type { KubeObject, PodSpec } from '../../lib/kube/index.ts';
+import { Templates } from '../../lib/manifests/index.ts';
 import { argoCD, input } from '../testing/render-input.ts';
 import { renderCleanUp } from './cleanup.ts';
-import { Templates } from './templates.ts';
 import { type RenderInput, renderWorks } from './works.ts';
 
 const templates = new Templates();

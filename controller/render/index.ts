@@ -5,5 +5,4 @@ export { statefulSetFeedback } from './manifest-configs.ts';
 export type { OperatorInput } from './operator.ts';
 export { type RenderedWork, workParts } from './pack.ts';
 export { Renderings } from './renderings.ts';
-export { Templates } from './templates.ts';
 export { type RenderInput, renderWorks } from './works.ts';

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import type { KubeObject } from '../../lib/kube/index.ts';
+import { Templates } from '../../lib/manifests/index.ts';
 import { input, operator } from '../testing/render-input.ts';
 import type { OperatorInput } from './operator.ts';
 import { describe } from './pack.ts';
-import { Templates } from './templates.ts';
 import { allManifests, type RenderInput, renderWorks } from './works.ts';
 
 const templates = new Templates();

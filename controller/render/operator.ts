@@ -1,7 +1,7 @@
 import type { CustomResourceDefinition, KubeObject } from '../../lib/kube/index.ts';
+import type { AgentContext, Templates } from '../../lib/manifests/index.ts';
 import { isArgoCd, type ManifestConfig } from '../hub/index.ts';
 import type { AddOnConfig } from './addon-config.ts';
-import type { AgentContext } from './agent-context.ts';
 import { decorate } from './decorate.ts';
 import {
   argoCdFeedback,
@@ -12,7 +12,6 @@ import {
   orphan,
 } from './manifest-configs.ts';
 import { type RenderedWork, withLabel, worksOf } from './pack.ts';
-import type { Templates } from './templates.ts';
 
 /** An Argo CD that argocd-operator deploys from an ArgoCD resource. */
 export interface OperatorInput {

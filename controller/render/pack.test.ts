@@ -1,9 +1,9 @@
 import { expect, describe as suite, test } from 'vitest';
 import type { KubeObject } from '../../lib/kube/index.ts';
+import { Templates } from '../../lib/manifests/index.ts';
 import { deliverableCrd } from '../hub/index.ts';
 import { argoCD, hubCrd, input } from '../testing/render-input.ts';
 import { OversizedManifestError, pack, workLimit } from './pack.ts';
-import { Templates } from './templates.ts';
 import { renderWorks } from './works.ts';
 
 const templates = new Templates();

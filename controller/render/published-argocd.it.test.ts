@@ -4,8 +4,8 @@ import { expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { addonChart, argoCdSource, helm } from '../../e2e/hub/index.ts';
 import type { KubeObject } from '../../lib/kube/index.ts';
+import { Templates } from '../../lib/manifests/index.ts';
 import { input } from '../testing/render-input.ts';
-import { Templates } from './templates.ts';
 import { renderWorks } from './works.ts';
 
 // Users set Argo CD's parameters in its ConfigMaps. Whatever its own manifests read from there, ours read as well.

@@ -2,12 +2,12 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { installCrds, publishedCrds } from '../../e2e/hub/index.ts';
 import { borrowCluster, type SharedCluster } from '../../e2e/testbed/index.ts';
 import { type KubeObject, namespaces, type PodTemplate, pods } from '../../lib/kube/index.ts';
+import { Templates } from '../../lib/manifests/index.ts';
 import { deliverableCrd } from '../hub/index.ts';
 import { argoCD, input, operator } from '../testing/render-input.ts';
 import { noConfig, parseAddOnConfig } from './addon-config.ts';
 import { renderCleanUp } from './cleanup.ts';
 import { describe, workLimit } from './pack.ts';
-import { Templates } from './templates.ts';
 import { allManifests, type RenderInput, renderWorks } from './works.ts';
 
 const templates = new Templates();

@@ -1,9 +1,9 @@
 import { expect, describe as suite, test } from 'vitest';
 import type { Deployment, KubeObject, PodSpec, PodTemplate } from '../../lib/kube/index.ts';
+import { Templates } from '../../lib/manifests/index.ts';
 import { deliverableCrd } from '../hub/index.ts';
 import { argoCD, hubCrd, input, operator } from '../testing/render-input.ts';
 import { describe } from './pack.ts';
-import { Templates } from './templates.ts';
 import { type RenderInput, renderWorks } from './works.ts';
 
 const templates = new Templates();

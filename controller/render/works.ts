@@ -1,8 +1,8 @@
 import { wellKnown } from '../../lib/base/index.ts';
 import type { CustomResourceDefinition, KubeObject, Secret } from '../../lib/kube/index.ts';
-import { kindsOf, type ManifestConfig } from '../hub/index.ts';
+import { type AgentContext, type AgentInput, agentContextOf, type Templates } from '../../lib/manifests/index.ts';
+import { clientSecretName, kindsOf, type ManifestConfig, requestedSecretName } from '../hub/index.ts';
 import type { AddOnConfig } from './addon-config.ts';
-import { type AgentContext, type AgentInput, agentContextOf } from './agent-context.ts';
 import { decorate } from './decorate.ts';
 import {
   crdRule,
@@ -17,10 +17,9 @@ import {
 import { type OperatorInput, renderOperator } from './operator.ts';
 import { type RenderedWork, withLabel, worksOf } from './pack.ts';
 import { withSecretChecksums } from './secret-checksums.ts';
-import type { Templates } from './templates.ts';
 
 /** The complete input for the works of a managed cluster. */
-export interface RenderInput extends AgentInput {
+export interface RenderInput extends Omit<AgentInput, 'clientSecretName' | 'enrolmentToken' | 'isAddOn'> {
   /** The Argo CD to deliver. Undefined when the cluster has its own, or an operator deploys it. */
   readonly argoCD: ArgoCdInput | undefined;
   /** If set, argocd-operator deploys Argo CD and the agent from an ArgoCD resource. */
@@ -46,7 +45,12 @@ export interface ArgoCdInput {
  */
 export function renderWorks(templates: Templates, input: RenderInput): RenderedWork[] {
   const { argoCD, namespace, config, operator } = input;
-  const context = agentContextOf(input);
+  const context = agentContextOf({
+    ...input,
+    clientSecretName: input.clientCertificate ? clientSecretName : requestedSecretName,
+    enrolmentToken: undefined,
+    isAddOn: true,
+  });
   if (operator) {
     return renderOperator(templates, { ...input, operator }, context);
   }

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
-import { bracketed } from '../../lib/base/index.ts';
-import type { KeyCertificate } from '../../lib/pki/index.ts';
-import { clientSecretName, requestedSecretName } from '../hub/index.ts';
+import { bracketed } from '../base/index.ts';
+import type { KeyCertificate } from '../pki/index.ts';
 
 /** The settings of the agent on a managed cluster. */
 export interface AgentInput {
@@ -12,8 +11,14 @@ export interface AgentInput {
   readonly serverPort: string;
   /** Certificates of the authorities that may have issued the principal's certificate, PEM. */
   readonly authorities: string;
+  /** Secret with the agent's client certificate. */
+  readonly clientSecretName: string;
   /** Undefined when the cluster requests its certificate itself. */
   readonly clientCertificate: KeyCertificate | undefined;
+  /** The token by which the agent requests its certificate from the principal; undefined when it does not. */
+  readonly enrolmentToken: string | undefined;
+  /** Whether the namespace belongs to the add-on, which deletes it when the cluster is detached. */
+  readonly isAddOn: boolean;
   readonly agentImage: string;
   readonly pullPolicy: string;
   /** The agent's rights for live access: `Full`, `None` or the name of a ClusterRole on the cluster. */
@@ -29,7 +34,7 @@ const fullLiveAccess = 'argocd-agent-live-access';
  * Whether an image is argocd-agent's own, which needs more rights and answers other probes than this project's. Its name
  * tells, in any registry.
  */
-function isOriginal(image: string): boolean {
+export function isOriginalImage(image: string): boolean {
   return /(^|\/)argocd-agent([:@]|$)/.test(image);
 }
 
@@ -41,7 +46,7 @@ export function agentContextOf(input: AgentInput) {
     serverAddress: bracketed(input.serverAddress),
     serverPort: input.serverPort,
     mode: input.mode,
-    clientSecretName: input.clientCertificate ? clientSecretName : requestedSecretName,
+    clientSecretName: input.clientSecretName,
     destinationBasedMapping: input.mode === 'managed' && input.destinationBasedMapping,
   };
   return {
@@ -49,8 +54,10 @@ export function agentContextOf(input: AgentInput) {
     authorities: input.authorities,
     isAutonomous: input.mode === 'autonomous',
     clientCertificate: input.clientCertificate ?? false,
+    enrolmentToken: input.enrolmentToken ?? false,
+    isAddOn: input.isAddOn,
     agentImage: input.agentImage,
-    isOriginal: isOriginal(input.agentImage),
+    isOriginal: isOriginalImage(input.agentImage),
     pullPolicy: input.pullPolicy,
     /** The agents' service accounts. */
     agents: [{ name: 'argocd-agent-agent', namespace: input.namespace }],

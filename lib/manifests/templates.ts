@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import handlebars from 'handlebars';
 import { parseAllDocuments } from 'yaml';
-import type { KubeObject } from '../../lib/kube/index.ts';
+import type { KubeObject } from '../kube/index.ts';
 
 /** The nearest folder `templates` above the given one. It exists in the source tree and in the image. */
 function templatesAbove(folder: string): string {
