@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import type { KubeNode, Service } from '../../lib/kube/index.ts';
+import { resourceProxyHosts } from '../../lib/pki/index.ts';
 import type { ServiceExposure } from './candidates.ts';
-import { discoverEndpoint, endpointText, principalHosts, resourceProxyHosts } from './discovery.ts';
+import { discoverEndpoint, endpointText, principalHosts } from './discovery.ts';
 import type { Gateway, Ingress, Route, TlsRoute } from './ingress-kinds.ts';
 
 const service = (spec: Service['spec'], ingress?: { ip?: string; hostname?: string }[]): Service => ({

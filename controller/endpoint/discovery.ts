@@ -1,4 +1,5 @@
 import { hostPort } from '../../lib/base/index.ts';
+import { loopbackHosts, serviceHosts } from '../../lib/pki/index.ts';
 import { endpointCandidates, type PrincipalEndpoint, type ServiceExposure, servingPort } from './candidates.ts';
 
 /** Names that the principal's Service may have, in order of preference: argocd-operator's and OpenShift GitOps'. */
@@ -51,21 +52,8 @@ export function principalHosts(exposure: ServiceExposure, namespace: string, end
   const hosts = [
     ...endpointCandidates(exposure).map(({ address }) => address),
     ...serviceHosts(exposure.service?.metadata.name ?? principalServices[0], namespace),
-    ...loopback,
+    ...loopbackHosts,
     ...endpoints,
   ];
   return [...new Set(hosts.filter((host) => host !== ''))];
-}
-
-/** All names in the resource proxy's certificate, as Argo CD on the hub may use them. */
-export function resourceProxyHosts(namespace: string, principalService: string): string[] {
-  const names = ['argocd-agent-resource-proxy', principalService, `${principalService}-resource-proxy`];
-  return [...names.flatMap((name) => serviceHosts(name, namespace)), ...loopback];
-}
-
-const loopback = ['localhost', '127.0.0.1', '::1'];
-
-function serviceHosts(name: string, namespace: string): string[] {
-  const full = `${name}.${namespace}.svc`;
-  return [name, `${name}.${namespace}`, full, `${full}.cluster.local`];
 }

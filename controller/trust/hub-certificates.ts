@@ -7,11 +7,12 @@ import {
   PkiError,
   reasonToReissue,
   renewalTime,
+  resourceProxyHosts,
   secretText,
   tlsOfSecret,
   tlsSecretData,
 } from '../../lib/pki/index.ts';
-import { principalHosts, principalServices, resourceProxyHosts, type ServiceExposure } from '../endpoint/index.ts';
+import { principalHosts, principalServices, type ServiceExposure } from '../endpoint/index.ts';
 import { failed, hubNames, isOurs, type StepReport, succeeded } from '../hub/index.ts';
 import { parseGitOpsCluster } from '../spec/index.ts';
 import type { HubAuthority } from './authority-step.ts';

@@ -1,4 +1,5 @@
 export { PkiError } from './errors.ts';
+export { loopbackHosts, resourceProxyHosts, serviceHosts } from './hosts.ts';
 export {
   type CertificateInfo,
   type CertificateUsage,
@@ -18,6 +19,6 @@ export {
   reasonToReissue,
 } from './issue.ts';
 export { generateJwtKey, generatePrivateKey, type KeyAlgorithm, parsePrivateKey, privateKeyPem } from './keys.ts';
-export { certifyClient, readSigningRequest, type SigningRequest } from './request.ts';
+export { certifyClient, readSigningRequest, type SigningRequest, signingRequestFor } from './request.ts';
 export { authoritiesOfSecret, type SecretData, secretText, tlsOfSecret, tlsSecretData } from './secrets.ts';
 export { fingerprintsOf, joinCertificates, splitCertificates } from './trust.ts';

@@ -1,5 +1,5 @@
 import 'reflect-metadata';
-import { createPublicKey, webcrypto as crypto } from 'node:crypto';
+import { createPublicKey, webcrypto as crypto, type KeyObject } from 'node:crypto';
 import * as x509 from '@peculiar/x509';
 import { PkiError } from './errors.ts';
 import { certify, type IssueOptions } from './issue.ts';
@@ -16,6 +16,23 @@ export interface SigningRequest {
   /** What is wrong with the key; undefined when it is good enough to be certified. */
   readonly weakness: string | undefined;
   readonly publicKey: x509.PublicKey;
+}
+
+/** Makes a request, PKCS #10 in PEM, for a certificate of a P-256 key. */
+export async function signingRequestFor(key: KeyObject, commonName: string): Promise<string> {
+  const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
+  const pkcs8 = new Uint8Array(key.export({ type: 'pkcs8', format: 'der' }));
+  const spki = new Uint8Array(createPublicKey(key).export({ type: 'spki', format: 'der' }));
+  const keys = {
+    privateKey: await crypto.subtle.importKey('pkcs8', pkcs8, algorithm, false, ['sign']),
+    publicKey: await crypto.subtle.importKey('spki', spki, algorithm, true, ['verify']),
+  };
+  const name = [{ CN: [commonName] }];
+  const request = await x509.Pkcs10CertificateRequestGenerator.create(
+    { name, keys, signingAlgorithm: algorithm },
+    crypto,
+  );
+  return `${request.toString('pem').trimEnd()}\n`;
 }
 
 /** Longest request, in characters. One for an RSA key of 16,384 bits has 6,000. */

@@ -1,6 +1,7 @@
 import { PkiError } from './errors.ts';
 import { isKeyOf, parseCertificates } from './inspect.ts';
 import type { KeyCertificate } from './issue.ts';
+import { parsePrivateKey } from './keys.ts';
 import { joinCertificates, splitCertificates } from './trust.ts';
 
 /** The `data` of a Secret: base64 by key. */
@@ -25,6 +26,7 @@ export function tlsOfSecret(data: SecretData | undefined, what = 'Secret'): KeyC
     return undefined;
   }
   parseCertificates(certificate, `${what}, key tls.crt`);
+  parsePrivateKey(key, `${what}, key tls.key`);
   if (!isKeyOf(certificate, key)) {
     throw new PkiError('KEY_MISMATCH', what, 'tls.key is not the private key of tls.crt');
   }
