@@ -1,16 +1,17 @@
 import { kubeClient, startProgram } from '../lib/bridge/index.ts';
 import { type CommandContext, commandLoggers } from '../lib/ops/index.ts';
 import { redisLink } from '../lib/redis/index.ts';
-import { asksForCipherSuites, cipherSuiteCatalogue } from '../lib/wire/index.ts';
+import { asksForCipherSuites, cipherSuiteCatalogue, requestCertificate } from '../lib/wire/index.ts';
 import { agentCaches, agentCachesSynced } from './caches.ts';
+import { CertificateKeeper, type CertificateKeeperOptions } from './certificate-keeper.ts';
 import { agentSync } from './cluster-sync.ts';
 import { ClusterStatistics } from './connection/cluster-statistics.ts';
-import { keepConnected } from './connection/connect.ts';
+import { connectionSettings, keepConnected } from './connection/connect.ts';
 import { type AgentCredentials, agentCredentials } from './credentials.ts';
 import type { AgentFlags, agentFlags } from './flags.ts';
 import { serveLive } from './live/live-access.ts';
 import { agentMetrics } from './metrics.ts';
-import { agentSettings } from './settings.ts';
+import { type AgentSettings, agentSettings } from './settings.ts';
 
 /** How long the key material's Secrets may take to appear at the start. */
 const credentialsTimeoutMs = 300_000;
@@ -48,6 +49,7 @@ export async function runAgent(flags: AgentFlags, context: CommandContext<typeof
 
   const caches = agentCaches(flags, { client, logger, signal, failed });
   const credentials = agentCredentials(settings, { secrets: caches.Secrets, logger, signal });
+  const keeper = certificateKeeper(settings, { client, secrets: caches.Secrets, credentials, logger, signal });
   const link = redisLink(settings.redis, { secrets: caches.Secrets, namespace, notify: true, logger, signal });
   await agentCachesSynced(caches, flags, { signal, waiting });
 
@@ -60,7 +62,7 @@ export async function runAgent(flags: AgentFlags, context: CommandContext<typeof
   });
   await program.serveMetrics();
   const statistics = new ClusterStatistics({ link, intervalMs: flags['cache-refresh-interval'], logger });
-  const informing = Promise.all([link.run(signal), statistics.run(signal)]).catch(failed);
+  const informing = Promise.all([link.run(signal), statistics.run(signal), keeper?.run(signal)]).catch(failed);
 
   const live = serveLive({
     client: kubeClient(flags, { maxConnections: mostLiveConnections }),
@@ -83,6 +85,7 @@ export async function runAgent(flags: AgentFlags, context: CommandContext<typeof
     credentials,
     sync,
     statistics,
+    keeper,
     live,
     metrics,
     tracer: tracing?.tracer,
@@ -97,12 +100,40 @@ export async function runAgent(flags: AgentFlags, context: CommandContext<typeof
   await Promise.all([informing, program.close()]);
 }
 
+/** Undefined where the certificate is in files, or there is none. */
+function certificateKeeper(
+  settings: AgentSettings,
+  shared: Pick<CertificateKeeperOptions, 'client' | 'secrets' | 'logger'> & {
+    readonly credentials: AgentCredentials;
+    readonly signal: AbortSignal;
+  },
+): CertificateKeeper | undefined {
+  const { flags, tls } = settings;
+  const { credentials, signal, ...rest } = shared;
+  // Nobody gives a token to whom he does not know.
+  if (tls === 'plaintext' || tls.files || !tls.verify) {
+    return undefined;
+  }
+  const wait = { timeoutMs: credentialsTimeoutMs, advice: '', signal };
+  return new CertificateKeeper({
+    ...rest,
+    namespace: flags.namespace,
+    clientSecret: flags['tls-secret-name'],
+    trustSecret: flags['root-ca-secret-name'],
+    exchange: async (token, request) => {
+      const ca = await credentials.trust?.ready(wait);
+      const trusted = { ...(ca === undefined ? {} : { ca }), ...tls.settings };
+      return requestCertificate({ ...connectionSettings(settings), tls: trusted, token, request, signal });
+    },
+  });
+}
+
 async function readyToConnect(credentials: AgentCredentials, signal: AbortSignal): Promise<void> {
   const wait = { timeoutMs: credentialsTimeoutMs, signal };
   const flag = (names: string) => `Create it, or name another one with ${names}`;
   await credentials.clientCertificate?.ready({
     ...wait,
-    advice: flag('--tls-secret-name or --tls-client-cert and --tls-client-key'),
+    advice: `${flag('--tls-secret-name or --tls-client-cert and --tls-client-key')}, or enroll the agent with argocd-agent enroll on the hub`,
   });
   await credentials.trust?.ready({ ...wait, advice: flag('--root-ca-secret-name or --root-ca-path') });
 }

@@ -9,6 +9,15 @@ beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'command-line-'));
   writeFileSync(join(folder, 'empty'), '');
   writeFileSync(join(folder, 'broken'), 'clusters: [');
+  const cluster = { server: 'https://127.0.0.1:1' };
+  const contexts = [{ name: 'a', context: { cluster: 'a', user: 'a' } }];
+  const closed = {
+    'current-context': 'a',
+    clusters: [{ name: 'a', cluster }],
+    users: [{ name: 'a', user: {} }],
+    contexts,
+  };
+  writeFileSync(join(folder, 'closed'), JSON.stringify(closed));
   writeFileSync(join(folder, 'odd'), 'clusters: 3');
 });
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -22,6 +31,8 @@ function run(line: string, env: Record<string, string> = {}): Promise<{ code: nu
     );
   });
 }
+
+const enroll = 'argocd-agent.ts enroll';
 
 const agent = 'argocd-agent.ts agent --server-address=h --creds=mtls:any --healthz-port=1 --agent-mode=managed';
 
@@ -37,6 +48,26 @@ test.each([
   expect(err).toContain(expected);
   expect(err.trimEnd().split('\n')).toHaveLength(1);
   expect(code).toBe(1);
+});
+
+test.each([
+  [enroll, '"argocd-agent enroll" needs the argument NAME'],
+  [`${enroll} a b`, 'unknown argument "b" for "argocd-agent enroll"'],
+  [`${enroll} Edge_1`, 'NAME "Edge_1" is not a DNS label: lower-case letters'],
+  [`${enroll} argocd`, "NAME must not be that of Argo CD's namespace on the hub, argocd"],
+  [`${enroll} a --mode=other`, 'must be one of: managed, autonomous'],
+  [`${enroll} a --agent-namespace=A.b`, '--agent-namespace "A.b" is not a DNS label'],
+  [`${enroll} a --principal-address=https://hub`, '--principal-address "https://hub" is not host or host:port'],
+  [`${enroll} a --principal-address=hub:70000`, '--principal-address "hub:70000" is not host or host:port'],
+  [`${enroll} a --image=x/argocd-agent:v1`, 'x/argocd-agent:v1 cannot use a token: add --certificate=generate'],
+  [`${enroll} a --token-ttl=0s`, 'must be greater than 0'],
+  [`${enroll} a --kubeconfig=FOLDER/closed`, 'the hub at https://127.0.0.1:1 cannot be reached: '],
+  ['argocd-agent.ts pki --principal-address=a,b:443', '"b:443" is no host name or IP address'],
+  ['argocd-agent.ts pki --kubeconfig=FOLDER/closed', 'check --kubeconfig and --kubecontext, and that the hub is up'],
+])('%s: refused', async (line, expected) => {
+  const { code, out, err } = await run(line);
+  expect(err).toContain(expected);
+  expect([code, out]).toEqual([1, '']);
 });
 
 test.each(['argocd-agent', 'gitops-controller'])('%s --version', async (name) => {

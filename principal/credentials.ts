@@ -11,7 +11,9 @@ import {
   Reloadable,
   type TlsKeyPair,
 } from '../lib/ops/index.ts';
+import type { KeyCertificate } from '../lib/pki/index.ts';
 import { type ProxyIdentity, parseProxyIdentity } from './clusters/cluster-secret.ts';
+import { parseAuthority } from './enrolment/authority.ts';
 import { generatedCertificate } from './generated-certificate.ts';
 import type { PrincipalSettings } from './settings.ts';
 
@@ -37,6 +39,8 @@ export interface PrincipalCredentials {
   readonly proxyIdentity: Reloadable<ProxyIdentity> | undefined;
   /** Certificate of the Redis proxy; undefined when it needs none. */
   readonly redisProxy: Reloadable<TlsKeyPair> | undefined;
+  /** The authority that issues agents' certificates; undefined when the principal issues none. */
+  readonly authority: Reloadable<KeyCertificate> | undefined;
   /** Undefined when a key is made at every start. */
   readonly signingKey: Reloadable<SigningKey> | undefined;
 }
@@ -121,6 +125,7 @@ export function principalCredentials(
             flags['redis-proxy-server-tls-secret-name'],
             parseKeyPair,
           ),
+    authority: flags['enable-enrolment'] ? live(undefined, flags['tls-ca-secret-name'], parseAuthority) : undefined,
     signingKey:
       keyFile === '' && flags['insecure-jwt-generate']
         ? undefined

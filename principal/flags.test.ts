@@ -123,6 +123,7 @@ test('these are ours alone', () => {
     'agent-max-writes',
     'agent-max-written-bytes',
     'resource-proxy-listen',
+    'enable-enrolment',
     'terminal-idle-timeout',
     'redis-proxy-listen',
   ]);

@@ -201,6 +201,11 @@ export const principalFlags = {
     default: 'argocd-agent-resource-proxy:9090',
     ...env('RESOURCE_PROXY_ADDRESS'),
   }),
+  'enable-enrolment': boolFlag({
+    usage:
+      'give certificates to agents with a token of "argocd-agent enroll", and renew them; needs the private key in the Secret of --tls-ca-secret-name',
+    ...env('ENABLE_ENROLMENT'),
+  }),
   'enable-self-cluster-registration': boolFlag({
     usage:
       'create the cluster Secret of an agent that logs in and has none; needs --enable-resource-proxy and --self-registration-client-cert-secret',

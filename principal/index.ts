@@ -1,4 +1,8 @@
 import { command } from '../lib/ops/index.ts';
+
+export { enrollCommand } from './hub/enroll-command.ts';
+export { pkiCommand } from './hub/pki-command.ts';
+
 import { principalFlags, unsupportedPrincipalFlags } from './flags.ts';
 
 /** `argocd-agent principal`: the hub's side. */

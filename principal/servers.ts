@@ -2,6 +2,7 @@ import type { RunningProgram } from '../lib/bridge/index.ts';
 import type { Loggers } from '../lib/ops/index.ts';
 import { SelfRegistration } from './clusters/self-registration.ts';
 import type { PrincipalEngine } from './engine.ts';
+import { CertificateIssuer } from './enrolment/certificate-issuer.ts';
 import type { PrincipalInputs } from './inputs.ts';
 import { proxyRedis } from './live/redis/start.ts';
 import { proxyResources } from './live/resources/start.ts';
@@ -52,6 +53,7 @@ export async function startServers(
     loggedIn: (agent) => registration?.loggedIn(agent),
     sessions,
     live: live.streams,
+    enrolment: enrolment(settings, program, inputs, loggers),
     logger,
     signal,
   });
@@ -93,6 +95,21 @@ export async function startServers(
     closeAgents: () => server.close(),
     ended: Promise.all([registering, redisProxy, resourceProxy]),
   };
+}
+
+/** Undefined unless `--enable-enrolment`. */
+function enrolment(
+  { flags: { namespace } }: PrincipalSettings,
+  { client, signal }: RunningProgram,
+  { caches, credentials, agents }: PrincipalInputs,
+  { root: logger }: Loggers,
+): CertificateIssuer | undefined {
+  const { authority, clientTrust: trust } = credentials;
+  return (
+    authority &&
+    trust &&
+    new CertificateIssuer({ client, secrets: caches.Secrets, agents, namespace, authority, trust, logger, signal })
+  );
 }
 
 /** Undefined unless `--enable-self-cluster-registration`. */

@@ -44,6 +44,7 @@ export function principalSettings(flags: PrincipalFlags, given: ReadonlySet<stri
     throw new FatalError('Both --redis-proxy-server-tls-cert and --redis-proxy-server-tls-key have to be given');
   }
   const settings = tlsSettings(flags);
+  checkEnrolment(flags, auth);
   return {
     flags,
     auth,
@@ -73,6 +74,16 @@ export function principalSettings(flags: PrincipalFlags, given: ReadonlySet<stri
     namespaceCreation: namespaceCreation(flags),
     selfRegistration: selfRegistration(flags),
   };
+}
+
+function checkEnrolment(flags: PrincipalFlags, { method }: AuthChoice): void {
+  const needs = '--enable-enrolment (ARGOCD_PRINCIPAL_ENABLE_ENROLMENT) needs';
+  if (flags['enable-enrolment'] && method !== 'mtls') {
+    throw new FatalError(`${needs} agents that authenticate by certificates: set --auth mtls:subject:CN=([^,]+)`);
+  }
+  if (flags['enable-enrolment'] && flags['root-ca-path'] !== '') {
+    throw new FatalError(`${needs} the authority in Secret ${flags['tls-ca-secret-name']}: remove --root-ca-path`);
+  }
 }
 
 function selfRegistration(flags: PrincipalFlags): PrincipalSettings['selfRegistration'] {

@@ -15,11 +15,12 @@ import {
   type ClientTls,
   type EventStream,
   heartbeatEvent,
-  type LiveCalls,
   type PrincipalInfo,
   runWireClient,
+  type SessionCalls,
   type SessionHandlers,
 } from '../../lib/wire/index.ts';
+import type { CertificateKeeper } from '../certificate-keeper.ts';
 import type { AgentCredentials } from '../credentials.ts';
 import type { LiveRequests } from '../live/requests.ts';
 import type { AgentMetrics } from '../metrics.ts';
@@ -33,6 +34,8 @@ export interface ConnectionContext {
   readonly credentials: AgentCredentials;
   readonly sync: AgentSync;
   readonly statistics: ClusterStatistics;
+  /** Undefined when somebody else brings the agent's certificate. */
+  readonly keeper: CertificateKeeper | undefined;
   readonly live: LiveRequests;
   readonly metrics: AgentMetrics;
   readonly tracer: Tracer | undefined;
@@ -53,16 +56,14 @@ export function keepConnected(context: ConnectionContext): Promise<void> {
   const { flags } = settings;
   context.state('not connected to the principal');
   return runWireClient({
-    server: hostPort(withoutBrackets(flags['server-address']), flags['server-port']),
+    ...connectionSettings(settings),
     tls: () => clientTls(settings, credentials),
     credentials: () => settings.credentials,
     mode: settings.mode,
     version: versionInfo().version,
     agentNamespace: flags.namespace,
     ...(flags['keep-alive-ping-interval'] > 0 ? { keepalivePingIntervalMs: flags['keep-alive-ping-interval'] } : {}),
-    compression: flags['enable-compression'],
     maxMessageBytes: flags['grpc-max-message-size'],
-    transport: flags['enable-websocket'] ? 'websocket' : 'grpc',
     called: metrics.called,
     logger,
     signal,
@@ -80,7 +81,7 @@ function onConnected(
   context: ConnectionContext,
   stream: EventStream,
   { agent, principalNamespace }: PrincipalInfo,
-  calls: LiveCalls,
+  calls: SessionCalls,
 ): SessionHandlers {
   const { sync, statistics, live, metrics } = context;
   const observer = new ConnectionObserver({
@@ -129,6 +130,7 @@ function onConnected(
   metrics.connected();
   context.state(undefined);
   sync.connected(adapter.connection, { agent, principalNamespace });
+  context.keeper?.connected(calls);
   statistics.connected((event) => void stream.send(event));
   live.connected({
     live: calls,
@@ -146,6 +148,7 @@ function onConnected(
       observer.close();
       metrics.disconnected();
       context.state('not connected to the principal');
+      context.keeper?.disconnected();
       statistics.disconnected();
       live.disconnected();
       sync.disconnected(adapter.connection);
@@ -159,6 +162,15 @@ function startHeartbeat(stream: EventStream, intervalMs: number): NodeJS.Timeout
     return undefined;
   }
   return setInterval(() => stream.send(heartbeatEvent({ source: agentSource })), Math.max(intervalMs, 1));
+}
+
+/** How the agent reaches the principal, besides its certificate. */
+export function connectionSettings({ flags }: AgentSettings) {
+  return {
+    server: hostPort(withoutBrackets(flags['server-address']), flags['server-port']),
+    compression: flags['enable-compression'],
+    transport: flags['enable-websocket'] ? ('websocket' as const) : ('grpc' as const),
+  };
 }
 
 function clientTls({ tls }: AgentSettings, credentials: AgentCredentials): ClientTls | 'plaintext' {

@@ -11,6 +11,7 @@
  * | `revoked` | the certificate is on the blocklist |
  * | `bad-token` | the token is malformed, forged, expired, for another purpose or from another issuer |
  * | `wrong-certificate` | the token is valid, but the connection (its certificate, its proxy's header) belongs to another agent |
+ * | `bad-enrolment` | the agent asks for a certificate with a token that does not count, or a request that cannot be granted |
  * | `wrong-mode` | the agent is registered in the other mode |
  * | `too-many-logins` | too many passwords wait to be checked; the agent must retry later |
  * | `too-often` | the agent logs in too often; it must retry later |
@@ -24,6 +25,7 @@ export type AuthErrorCode =
   | 'revoked'
   | 'bad-token'
   | 'wrong-certificate'
+  | 'bad-enrolment'
   | 'wrong-mode'
   | 'too-many-logins'
   | 'too-often';
@@ -42,6 +44,7 @@ const hints: Readonly<Partial<Record<AuthErrorCode, string>>> = {
     'Hashes of a lower bcrypt cost are checked faster. If the log shows wrong passwords, somebody guesses.',
   'too-often':
     "Two agents with the same name take the connection from each other, or somebody else has the agent's credentials.",
+  'bad-enrolment': 'Make a new token with argocd-agent enroll NAME --again, and apply what it prints to the cluster.',
   'wrong-mode':
     "To let it change its mode, set annotation argocd-agent.argoproj-labs.io/agent-mode of the agent's cluster Secret to the new one.",
 };

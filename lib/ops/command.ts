@@ -9,6 +9,8 @@ export interface Command<F extends FlagSet = FlagSet> {
   /** One line for the list of commands. */
   readonly summary: string;
   readonly flags: F;
+  /** Names of the arguments besides flags, all required, as the help shows them: `NAME`. `parsed.rest` holds the values. */
+  readonly arguments?: readonly string[];
   /** Whether arguments that are no flags are ignored with a warning, as cobra does for the commands of the originals. */
   readonly ignoresArguments?: boolean;
   /** Flags of the originals that this version refuses by name, with their environment variable if they have one. */
@@ -73,7 +75,14 @@ export function commandHelp(executable: Executable, command: Command): string {
 
 function usageLines(executable: Executable, command: Command, own = false): string[] {
   const path = own ? executable.name : `${executable.name} ${command.name}`;
-  return ['Usage:', `  ${path} [flags]`, '', 'Flags:', ...flagLines(command.flags), ''];
+  return [
+    'Usage:',
+    `  ${[path, ...(command.arguments ?? []), '[flags]'].join(' ')}`,
+    '',
+    'Flags:',
+    ...flagLines(command.flags),
+    '',
+  ];
 }
 
 function flagLines(flags: FlagSet): string[] {
@@ -156,7 +165,7 @@ export async function runExecutable(
       env: options.env,
       unsupported: new Set(Object.keys(found.unsupported ?? {})),
     });
-    parsed = withoutArguments(parsed, found, `${executable.name} ${word}`);
+    parsed = checkedArguments(parsed, found, `${executable.name} ${word}`);
   } catch (error) {
     if (!(error instanceof UsageError)) {
       throw error;
@@ -169,9 +178,17 @@ export async function runExecutable(
   await found.run(parsed.values, { signal: options.signal, parsed, ignored, env: options.env, stdout });
 }
 
-/** The parsed flags, with a warning for arguments that the command ignores. @throws UsageError if it ignores none */
-function withoutArguments(parsed: ParsedFlags<FlagSet>, command: Command, path: string): ParsedFlags<FlagSet> {
-  const [stray] = parsed.rest;
+/**
+ * The parsed flags, with a warning for arguments that the command ignores.
+ * @throws UsageError for one that is missing or that it does not take
+ */
+function checkedArguments(parsed: ParsedFlags<FlagSet>, command: Command, path: string): ParsedFlags<FlagSet> {
+  const { arguments: names = [] } = command;
+  const missing = names[parsed.rest.length];
+  if (missing !== undefined) {
+    throw new UsageError(`"${path}" needs the argument ${missing}`);
+  }
+  const stray = parsed.rest[names.length];
   if (stray === undefined) {
     return parsed;
   }

@@ -1,4 +1,5 @@
-export type { PrincipalInfo, WireClientOptions } from './client/client-options.ts';
+export { requestCertificate } from './client/certificates.ts';
+export type { PrincipalInfo, SessionCalls, WireClientOptions } from './client/client-options.ts';
 export { runWireClient } from './client/run-client.ts';
 export { WireError, type WireErrorCode } from './errors.ts';
 export { type CloudEvent, decodeEvent, encodeEvent } from './events/codec.ts';
@@ -28,7 +29,13 @@ export { secureContextOptions } from './grpc/server/tls-options.ts';
 export { GrpcError, type GrpcStatusCode, grpcStatus } from './grpc/status.ts';
 export type { ObservedCall } from './observe.ts';
 export { serveWire } from './server/serve.ts';
-export type { RefusalReason, Session, WireServer, WireServerOptions } from './server/server-options.ts';
+export type {
+  CertificateService,
+  RefusalReason,
+  Session,
+  WireServer,
+  WireServerOptions,
+} from './server/server-options.ts';
 export {
   type ClientLiveStream,
   type LiveCalls,

@@ -10,6 +10,8 @@ export const paths = {
   push: '/eventstreamapi.EventStream/Push',
   ping: '/eventstreamapi.EventStream/Ping',
   streamLogs: '/principal.apis.logstreamapi.LogStreamService/StreamLogs',
+  enroll: '/enrolmentapi.Enrolment/Enroll',
+  renew: '/enrolmentapi.Enrolment/Renew',
   streamTerminal: '/terminalstreamapi.TerminalStreamService/StreamTerminal',
 } as const;
 

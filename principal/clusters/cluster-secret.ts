@@ -1,3 +1,4 @@
+import type { AgentMode } from '../../lib/auth/index.ts';
 import { wellKnown } from '../../lib/base/index.ts';
 import type { Secret } from '../../lib/kube/index.ts';
 import { decodeSecret, parseKeyPair, parseTrust, type TextFields, type TlsKeyPair } from '../../lib/ops/index.ts';
@@ -46,23 +47,57 @@ export interface ClusterEntry {
   readonly token: string;
 }
 
-/** The cluster Secret of an agent, in the form that argocd-agent's principal makes it. */
+/** The cluster Secret of an agent that registers itself, in the form that argocd-agent's principal makes it. */
 export function newClusterSecret(namespace: string, entry: ClusterEntry): Secret {
+  return clusterSecret(namespace, entry, { labels: { [selfRegistered]: 'true' } });
+}
+
+/** The cluster Secret of an agent that an operator enrolls, in the form that `argocd-agentctl agent create` makes it. */
+export function enrolledClusterSecret(
+  namespace: string,
+  entry: Omit<ClusterEntry, 'token'>,
+  { mode, managedBy }: { readonly mode: AgentMode; readonly managedBy: string },
+): Secret {
+  const labels = { [wellKnown.managedByLabel]: managedBy };
+  return clusterSecret(namespace, entry, { labels, annotations: { [wellKnown.agentModeAnnotation]: mode } });
+}
+
+type Connection = Omit<ClusterEntry, 'token'> & Partial<Pick<ClusterEntry, 'token'>>;
+
+function clusterSecret(
+  namespace: string,
+  entry: Connection,
+  own: { readonly labels: Record<string, string>; readonly annotations?: Record<string, string> },
+): Secret {
   const { agent } = entry;
   return {
     metadata: {
       name: agentClusterSecretName(agent),
       namespace,
-      labels: {
-        [wellKnown.secretTypeLabel]: 'cluster',
-        [wellKnown.agentNameLabel]: agent,
-        [selfRegistered]: 'true',
-      },
+      labels: { [wellKnown.secretTypeLabel]: 'cluster', [wellKnown.agentNameLabel]: agent, ...own.labels },
       // The application controller of the hub leaves the cluster alone.
-      annotations: { 'managed-by': 'argocd-agent', [wellKnown.skipReconcileAnnotation]: 'true' },
+      annotations: {
+        'managed-by': 'argocd-agent',
+        [wellKnown.skipReconcileAnnotation]: 'true',
+        ...own.annotations,
+      },
     },
     data: { name: encode(agent), server: encode(serverOf(entry)), config: encode(JSON.stringify(configOf({}, entry))) },
   };
+}
+
+/** The client certificate in a cluster Secret and the authorities beside it; empty texts for what it lacks. */
+export function identityIn(secret: Secret): { certificate: string; key: string; ca: string } {
+  const { tlsClientConfig } = parsed(decodeSecret(secret).config ?? '');
+  const fields = isObject(tlsClientConfig) ? tlsClientConfig : {};
+  const text = (field: string) => Buffer.from(String(fields[field] ?? ''), 'base64').toString('utf8');
+  return { certificate: text('certData'), key: text('keyData'), ca: text('caData') };
+}
+
+/** The changed fields of a cluster Secret that gets another client certificate. What else it holds stays. */
+export function withIdentity(secret: Secret, identity: ProxyIdentity): Record<string, string> {
+  const config = configOf(parsed(decodeSecret(secret).config ?? ''), { identity });
+  return { config: encode(JSON.stringify(config)) };
 }
 
 /** The fields of a cluster Secret that differ from what they should be; undefined when none does. What else it holds stays. */
@@ -85,16 +120,19 @@ export function tokenOf(secret: Secret): string {
   return typeof bearerToken === 'string' ? bearerToken : '';
 }
 
-function serverOf({ agent, address }: ClusterEntry): string {
+function serverOf({ agent, address }: Connection): string {
   return `https://${address}?agentName=${agent}`;
 }
 
 /** Argo CD's ClusterConfig, with what others have added to it. */
-function configOf(known: Readonly<Record<string, unknown>>, { identity, token }: ClusterEntry): object {
+function configOf(
+  known: Readonly<Record<string, unknown>>,
+  { identity, token }: Pick<Connection, 'identity' | 'token'>,
+): object {
   const { tlsClientConfig } = known;
   return {
     ...known,
-    bearerToken: token,
+    ...(token === undefined ? {} : { bearerToken: token }),
     tlsClientConfig: {
       ...(isObject(tlsClientConfig) ? tlsClientConfig : {}),
       insecure: false,

@@ -11,6 +11,7 @@ import {
 import { type Logger, listenHost, sleep } from '../../lib/base/index.ts';
 import { FatalError, versionInfo } from '../../lib/ops/index.ts';
 import {
+  type CertificateService,
   type LiveStreamService,
   type ObservedCall,
   type RefusalReason,
@@ -51,6 +52,8 @@ export async function serveAgents(options: {
   loggedIn(agent: string): void;
   sessions: Sessions;
   live: LiveStreamService;
+  /** Gives certificates to agents; undefined when it does not. */
+  enrolment: CertificateService | undefined;
   logger: Logger;
   signal: AbortSignal;
   /** How often the logins of connected agents are checked. Default 5 s. */
@@ -112,6 +115,7 @@ export async function serveAgents(options: {
       return sessions.subscribe(session);
     },
     live,
+    enrolment: options.enrolment,
     maxMessageBytes: flags['grpc-max-message-size'],
     webSocket: flags['enable-websocket'],
     ...(flags['keepalive-min-interval'] > 0 ? { minPingIntervalMs: flags['keepalive-min-interval'] } : {}),

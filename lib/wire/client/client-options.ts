@@ -1,3 +1,4 @@
+import type { CertificateResponse } from '../../../proto/gen/enrolmentapi/enrolment.ts';
 import type { AgentMode } from '../../auth/index.ts';
 import type { Logger } from '../../base/index.ts';
 import type { WireError } from '../errors.ts';
@@ -5,6 +6,16 @@ import type { ObservedCall } from '../observe.ts';
 import type { LiveCalls } from '../streams/live-streams.ts';
 import type { EventStream, SessionHandlers } from '../streams/stream.ts';
 import type { ClientTls } from '../tls.ts';
+
+/** The calls that an agent can make while its event stream is open. */
+export interface SessionCalls extends LiveCalls {
+  /**
+   * Requests a certificate in place of the agent's own.
+   * @param request PKCS #10, PEM
+   * @throws WireError that says why there is none
+   */
+  renewCertificate(request: string): Promise<CertificateResponse>;
+}
 
 /** Options of an agent's connection. */
 export interface WireClientOptions {
@@ -19,7 +30,7 @@ export interface WireClientOptions {
   readonly version: string;
   readonly agentNamespace: string;
   /** The stream is open. Called once per connection; the handlers' `closed` ends it. */
-  onConnected(stream: EventStream, peer: PrincipalInfo, live: LiveCalls): SessionHandlers;
+  onConnected(stream: EventStream, peer: PrincipalInfo, calls: SessionCalls): SessionHandlers;
   /** An attempt failed, or a stream ended; the next attempt follows in `retryInMs`. Already logged. */
   onDisconnected?(error: WireError, retryInMs: number): void;
   /** Called with each gRPC call at its start, at each message and at its end; for metrics. */

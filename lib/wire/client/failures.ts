@@ -1,9 +1,26 @@
+import { sleep } from '../../base/index.ts';
 import { WireError } from '../errors.ts';
-import { tooManyPings } from '../grpc/client/client.ts';
+import { type GrpcTransport, tooManyPings } from '../grpc/client/client.ts';
 import { GrpcError, grpcStatus } from '../grpc/status.ts';
 
+/** How much later than a failed call the error of its connection may be reported. */
+const reasonDelayMs = 250;
+
+/** Explains why a call, or the connection itself, failed; waits a little for the connection's own error. */
+export async function explain(
+  error: unknown,
+  transport: GrpcTransport | undefined,
+  server: string,
+): Promise<WireError> {
+  const isLost = error instanceof GrpcError && error.isConnectionLoss;
+  if (isLost && transport !== undefined && transport.failure === undefined) {
+    await Promise.race([transport.closed, sleep(reasonDelayMs)]);
+  }
+  return explainFailure(error, server, transport?.failure);
+}
+
 /** Explains a failure to connect, or the end of a connection, to the operator of the agent. */
-export function explainFailure(error: unknown, server: string, broken: Error | undefined): WireError {
+function explainFailure(error: unknown, server: string, broken: Error | undefined): WireError {
   if (error instanceof WireError) {
     return error;
   }

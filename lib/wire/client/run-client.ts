@@ -1,22 +1,21 @@
 import { Backoff, onAbort, sleep } from '../../base/index.ts';
 import { WireError } from '../errors.ts';
-import { connectGrpc, type GrpcTransport } from '../grpc/client/client.ts';
+import type { GrpcTransport } from '../grpc/client/client.ts';
 import type { ClientCall } from '../grpc/client/client-call.ts';
-import { proxyFromEnvironment } from '../grpc/client/proxy.ts';
-import { webSocketTransport } from '../grpc/client/websocket-client.ts';
-import { GrpcError } from '../grpc/status.ts';
+import type { GrpcError } from '../grpc/status.ts';
 import { paths } from '../methods.ts';
-import { type ObservedCall, observeCall } from '../observe.ts';
 import { CallEventStream } from '../streams/event-stream.ts';
-import { type LiveCalls, LogStreamResponse, openLiveStream, terminalStreamCodec } from '../streams/live-streams.ts';
+import { LogStreamResponse, openLiveStream, terminalStreamCodec } from '../streams/live-streams.ts';
 import { logStreamCodec } from '../streams/log-stream-data.ts';
 import { defaultMaxMessageBytes } from '../streams/stream.ts';
 import type { ClientTls } from '../tls.ts';
 import { CertificateWatch } from './certificate-watch.ts';
-import { clientKeepalive, factorAfter } from './client-keepalive.ts';
-import type { PrincipalInfo, WireClientOptions } from './client-options.ts';
+import { renewCertificate } from './certificates.ts';
+import { factorAfter } from './client-keepalive.ts';
+import type { PrincipalInfo, SessionCalls, WireClientOptions } from './client-options.ts';
+import { connect } from './connect.ts';
 import { ConnectTimeout } from './connect-timeout.ts';
-import { explainFailure } from './failures.ts';
+import { explain } from './failures.ts';
 import { type LoggedIn, logIn } from './login.ts';
 
 /** After this time without a refusal the event stream counts as accepted; originals send nothing before their first event. */
@@ -25,8 +24,6 @@ const acceptedAfterMs = 250;
 const defaultBackoff = { initialMs: 200, maxMs: 10_000 };
 /** After a stream that lasted this long the next attempt starts with the shortest wait again. */
 const goodAfterMs = 5000;
-/** How much later than a failed call the error of its connection may be reported. */
-const reasonDelayMs = 250;
 
 /**
  * Keeps an agent connected until `signal` aborts: connects, logs in, opens the event stream, and starts over whenever
@@ -78,6 +75,8 @@ interface Learned {
   readonly connectTimeout: ConnectTimeout;
 }
 
+const connection = ({ connectTimeout: { connectMs }, pingFactor }: Learned) => ({ connectMs, pingFactor });
+
 /**
  * Runs one connection, from connecting or from the login to its end. Never throws: the result is the error that ended it, or
  * the connection that replaces it.
@@ -92,7 +91,7 @@ async function runConnection(
   let transport = begun?.transport;
   try {
     const tls = begun?.tls ?? options.tls();
-    transport ??= await connect(options, tls, learned);
+    transport ??= await connect(options, tls, connection(learned));
     const opened = await openStream(transport, options, learned, begun?.login);
     learned.connectTimeout.succeeded();
     return await followStream(opened, { transport, tls }, options, learned);
@@ -109,7 +108,7 @@ async function runConnection(
 interface OpenedStream {
   readonly call: ClientCall;
   readonly principal: PrincipalInfo;
-  readonly live: LiveCalls;
+  readonly calls: SessionCalls;
 }
 
 /** Requests the event stream, after logging in unless that is done. */
@@ -123,7 +122,7 @@ async function openStream(
     const login = done ?? (await logIn(transport, options, learned));
     const { agent, principalNamespace, version } = login;
     const principal = { agent, principalNamespace, version };
-    return { call: await login.call(paths.subscribe), principal, live: liveCalls(login) };
+    return { call: await login.call(paths.subscribe), principal, calls: sessionCalls(login, options) };
   });
 }
 
@@ -161,7 +160,7 @@ async function prepareSuccessor(options: WireClientOptions, learned: Learned): P
   let transport: GrpcTransport | undefined;
   try {
     const tls = options.tls();
-    const connected = await connect(options, tls, learned);
+    const connected = await connect(options, tls, connection(learned));
     transport = connected;
     const login = await inTimeForLogin(connected, options, learned, () => logIn(connected, options, learned));
     return { transport, tls, login };
@@ -175,8 +174,9 @@ async function prepareSuccessor(options: WireClientOptions, learned: Learned): P
   }
 }
 
-function liveCalls(login: LoggedIn): LiveCalls {
+function sessionCalls(login: LoggedIn, { server, signal }: WireClientOptions): SessionCalls {
   return {
+    renewCertificate: (request) => renewCertificate(login, { server, request, signal }),
     logs: async (handlers) =>
       openLiveStream(
         await login.call(paths.streamLogs),
@@ -198,7 +198,7 @@ function liveCalls(login: LoggedIn): LiveCalls {
  * stream is lost.
  */
 function followStream(
-  { call, principal, live }: OpenedStream,
+  { call, principal, calls }: OpenedStream,
   { transport, tls }: Omit<LogIn, 'login'>,
   options: WireClientOptions,
   learned: Learned,
@@ -220,7 +220,7 @@ function followStream(
       isAccepted = true;
       logger.info({ server, ...principal }, 'Connected to the principal');
       try {
-        stream.attach(options.onConnected(stream, principal, live));
+        stream.attach(options.onConnected(stream, principal, calls));
       } catch (error) {
         reject(error);
       }
@@ -273,68 +273,9 @@ function followStream(
   });
 }
 
-async function connect(
-  options: WireClientOptions,
-  tls: ClientTls | 'plaintext',
-  learned: Learned,
-): Promise<GrpcTransport> {
-  const { host, port } = parseServer(options.server);
-  const { transport: kind = 'grpc' } = options;
-  // grpc-go asks for the proxy of https whatever it speaks, Go's HTTP client for that of the scheme.
-  const scheme = kind === 'websocket' && tls === 'plaintext' ? 'http' : 'https';
-  const transport = {
-    host,
-    port,
-    tls,
-    proxy: proxyFromEnvironment(options.environment ?? process.env, { scheme, host, port }),
-    timeoutMs: learned.connectTimeout.connectMs,
-    maxMessageBytes: options.maxMessageBytes ?? defaultMaxMessageBytes,
-    compression: options.compression ?? false,
-    keepalive: clientKeepalive(kind, {
-      intervalMs: options.keepalivePingIntervalMs ?? 0,
-      factor: learned.pingFactor,
-    }),
-    signal: options.signal,
-  };
-  const connected = kind === 'websocket' ? webSocketTransport(transport) : await connectGrpc(transport);
-  return options.called === undefined ? connected : observed(connected, (call) => options.called?.(call));
-}
-
-/** The transport with each call observed. */
-function observed(transport: GrpcTransport, called: (call: ObservedCall) => void): GrpcTransport {
-  return {
-    call(path, headers) {
-      const call = transport.call(path, headers);
-      observeCall(call, path, called);
-      return call;
-    },
-    get failure() {
-      return transport.failure;
-    },
-    closed: transport.closed,
-    destroy: () => transport.destroy(),
-  };
-}
-
-function parseServer(server: string): { host: string; port: number } {
-  const [, host = '', port = ''] = /^\[?([^[\]]+)\]?:(\d{1,5})$/.exec(server) ?? [];
-  if (host === '' || Number(port) > 65535) {
-    throw new WireError('unreachable', `"${server}" is no address of the form host:port`);
-  }
-  return { host, port: Number(port) };
-}
-
 async function endOf(status: GrpcError | undefined, transport: GrpcTransport | undefined, server: string) {
   if (status === undefined) {
     return new WireError('closed', `The principal at ${server} ended the stream`);
   }
   return explain(status, transport, server);
-}
-
-async function explain(error: unknown, transport: GrpcTransport | undefined, server: string): Promise<WireError> {
-  const isLost = error instanceof GrpcError && error.isConnectionLoss;
-  if (isLost && transport !== undefined && transport.failure === undefined) {
-    await Promise.race([transport.closed, sleep(reasonDelayMs)]);
-  }
-  return explainFailure(error, server, transport?.failure);
 }

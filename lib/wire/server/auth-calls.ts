@@ -3,6 +3,7 @@ import {
   AuthResponse,
   RefreshTokenRequest,
 } from '../../../proto/gen/authapi/auth.ts';
+import { CertificateResponse, EnrollRequest, RenewRequest } from '../../../proto/gen/enrolmentapi/enrolment.ts';
 import {
   type AgentIdentity,
   AuthError,
@@ -16,7 +17,7 @@ import type { ServerCall } from '../grpc/server/server-call.ts';
 import { GrpcError, grpcStatus } from '../grpc/status.ts';
 import { paths } from '../methods.ts';
 import { AgentRate } from './agent-rate.ts';
-import type { WireServerOptions } from './server-options.ts';
+import type { CertificateService, WireServerOptions } from './server-options.ts';
 
 /** Longest text of an unauthenticated client that is logged. */
 const loggedCharacters = 100;
@@ -24,6 +25,7 @@ const loggedCharacters = 100;
 /** Texts that argocd-agent's principal answers with; agents and people know them. */
 const answers = {
   authenticationFailed: 'authentication failed',
+  enrolmentFailed: 'enrolment refused',
   invalidAuthenticationData: 'invalid authentication data',
   versionRequired: 'agent version is required',
   tooManyLogins: 'too many logins at once',
@@ -84,6 +86,27 @@ export class AuthCalls {
       ).finish();
     } catch (error) {
       throw this.#refused(error, peer, { peer: peer.address, call: paths.refreshToken }, answers.authenticationFailed);
+    }
+  }
+
+  /** Answers an exchange of a token for a certificate. @throws GrpcError */
+  async enroll(bytes: Uint8Array, service: CertificateService, peer: ClientInfo): Promise<Uint8Array> {
+    const { token, request } = EnrollRequest.decode(bytes);
+    try {
+      return CertificateResponse.encode(await service.enroll(token, request)).finish();
+    } catch (error) {
+      throw this.#refused(error, peer, { peer: peer.address, call: paths.enroll }, answers.enrolmentFailed);
+    }
+  }
+
+  /** Answers a renewal of the certificate of an agent that has logged in. @throws GrpcError */
+  async renewCertificate(call: ServerCall, bytes: Uint8Array, service: CertificateService, peer: ClientInfo) {
+    const { agent } = await this.identify(call, peer);
+    const { request } = RenewRequest.decode(bytes);
+    try {
+      return CertificateResponse.encode(await service.renew(agent, request)).finish();
+    } catch (error) {
+      throw this.#refused(error, peer, { peer: peer.address, call: paths.renew }, answers.enrolmentFailed);
     }
   }
 

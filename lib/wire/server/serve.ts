@@ -118,7 +118,9 @@ class AgentService {
       observeCall(call, call.path, this.#options.called);
     }
     const peer = peerOf(call, connection);
-    const problem = this.#certificateProblem(connection);
+    const { enrolment } = this.#options;
+    const mayLackCertificate = call.path === paths.enroll && enrolment !== undefined;
+    const problem = mayLackCertificate ? undefined : this.#certificateProblem(connection);
     if (problem !== undefined) {
       const about = { peer: connection.address, call: shortened(call.path), hint: certificateHint };
       this.#options.logger.warn(about, `An agent is turned away: ${problem}`);
@@ -141,6 +143,16 @@ class AgentService {
         break;
       case paths.version:
         collectUnary(call, limits, async () => this.#version());
+        break;
+      case paths.enroll:
+      case paths.renew:
+        if (enrolment === undefined) {
+          call.finish(grpcStatus.unimplemented, unknownPath(call.path));
+        } else if (call.path === paths.enroll) {
+          collectUnary(call, limits, (bytes) => this.#authCalls.enroll(bytes, enrolment, peer));
+        } else {
+          collectUnary(call, limits, (bytes) => this.#authCalls.renewCertificate(call, bytes, enrolment, peer));
+        }
         break;
       case paths.subscribe:
         this.#withIdentity(call, peer, connection, (identity) => this.#subscribe(call, identity, peer, connection));

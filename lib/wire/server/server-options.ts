@@ -1,3 +1,4 @@
+import type { CertificateResponse } from '../../../proto/gen/enrolmentapi/enrolment.ts';
 import type { AgentIdentity, AuthErrorCode, AuthRequest, ClientInfo, Login, TokenAuthority } from '../../auth/index.ts';
 import type { Logger } from '../../base/index.ts';
 import type { ConnectionLimits } from '../grpc/server/connection-rate.ts';
@@ -18,6 +19,12 @@ export interface Session extends AgentIdentity {
  * connections.
  */
 export type RefusalReason = AuthErrorCode | 'certificate' | ConnectionRefusal;
+
+/** Gives certificates to agents. */
+export interface CertificateService {
+  enroll(token: string, request: string): Promise<CertificateResponse>;
+  renew(agent: string, request: string): Promise<CertificateResponse>;
+}
 
 /** The configuration and callbacks of a server of the protocol. */
 export interface WireServerOptions {
@@ -46,6 +53,11 @@ export interface WireServerOptions {
   refuse?(identity: AgentIdentity): string | undefined;
   /** A stream was opened; an older one of the same agent has been closed just before. */
   subscribe(session: Session): SessionHandlers;
+  /**
+   * Gives certificates to agents, with a token or to renew theirs (PEM in, PEM out); throws AuthError to refuse. `enroll` is
+   * called by clients without a certificate. Default: the methods are not implemented, as in argocd-agent.
+   */
+  readonly enrolment?: CertificateService | undefined;
   /** Takes the live streams that agents open. Default: they are refused. */
   readonly live?: LiveStreamService;
   /** Default 200 MiB. */

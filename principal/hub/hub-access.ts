@@ -1,0 +1,88 @@
+import { kubeClient } from '../../lib/bridge/index.ts';
+import { ConnectionError, isForbidden, type KubeClient, type Service, services } from '../../lib/kube/index.ts';
+import { FatalError, type FlagValues } from '../../lib/ops/index.ts';
+import type { hubCommandFlags } from './hub-flags.ts';
+import { ensurePki, type Pki, type PkiOptions } from './pki.ts';
+
+/** Selects the principal's objects, however it was installed. */
+export const principalLabels = 'app.kubernetes.io/name=argocd-agent-principal,app.kubernetes.io/component=principal';
+const defaultService = 'argocd-agent-principal';
+
+/** Address and port at which agents reach the principal. */
+export interface PrincipalAddress {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** A hub, for commands that prepare it. */
+export interface OperatorHub {
+  readonly client: KubeClient;
+  /** The address that the principal's Service has got from a load balancer; undefined when it has none. */
+  address(): Promise<PrincipalAddress | undefined>;
+  /** See {@link ensurePki}; the addresses of the principal's Service come on top. */
+  ensurePki(addresses: readonly string[]): Promise<Pki>;
+}
+
+/**
+ * Opens the hub that the flags name.
+ * @throws FatalError when the kubeconfig cannot be used
+ */
+export function openHub(
+  flags: FlagValues<typeof hubCommandFlags>,
+  { signal, report }: { readonly signal: AbortSignal; readonly report: PkiOptions['report'] },
+): OperatorHub {
+  const { namespace } = flags;
+  const client = kubeClient(flags);
+  const principalService = async () => {
+    const found = await client.list(services, { namespace, labelSelector: principalLabels, signal });
+    // Metrics and proxies have Services with the same labels.
+    return found.find((one) => one.spec?.ports?.some(({ name }) => name === 'https'));
+  };
+  return {
+    client,
+    address: () => explained(client, async () => addressesOf(await principalService())[0]),
+    ensurePki: (addresses) =>
+      explained(client, async () => {
+        const service = await principalService();
+        return ensurePki({
+          client,
+          namespace,
+          names: {
+            authority: flags['tls-ca-secret-name'],
+            principal: flags['tls-secret-name'],
+            resourceProxy: flags['resource-proxy-secret-name'],
+            tokenKey: flags['jwt-secret-name'],
+          },
+          service: service?.metadata.name ?? defaultService,
+          addresses: [...addresses, ...addressesOf(service).map(({ host }) => host)],
+          report,
+          signal,
+        });
+      }),
+  };
+}
+
+function addressesOf(service: Service | undefined): PrincipalAddress[] {
+  const port = service?.spec?.ports?.find(({ name }) => name === 'https')?.port ?? 443;
+  return (service?.status?.loadBalancer?.ingress ?? []).flatMap(({ hostname, ip }) =>
+    [hostname, ip].flatMap((host) => (host ? [{ host, port }] : [])),
+  );
+}
+
+/** Runs requests to the hub. @throws FatalError that says what to do when the hub cannot be reached or refuses */
+export async function explained<T>(client: Pick<KubeClient, 'server'>, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof ConnectionError) {
+      const hint = 'check --kubeconfig and --kubecontext, and that the hub is up';
+      throw new FatalError(`the hub at ${client.server} cannot be reached: ${error.message}; ${hint}`, {
+        cause: error,
+      });
+    }
+    if (isForbidden(error)) {
+      throw new FatalError(`the hub refuses: ${(error as Error).message}`, { cause: error });
+    }
+    throw error;
+  }
+}
