@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { addonChart, agentChart, hubArgoCdChart, pullChart } from './helm.ts';
+import { addonChart, agentChart, hubArgoCdChart, principalChart, pullChart } from './helm.ts';
 
 interface Schema {
   properties?: Record<string, Schema>;
@@ -28,25 +28,28 @@ describe("the chart's documentation", () => {
       ...valuesOf(hubArgoCdChart).map((path) => ['hubArgoCD', ...path].join('.')),
     ].filter((path) => !isNamed(readmeOf(addonChart), path));
     expect(missing).toEqual([]);
-    for (const chart of [agentChart, pullChart]) {
+    for (const chart of [agentChart, principalChart, pullChart]) {
       const readme = readmeOf(chart);
       const all = valuesOf(chart).map((path) => path.join('.'));
       expect(all.filter((path) => !isNamed(readme, path))).toEqual([]);
     }
   });
 
-  it.each([addonChart, agentChart, pullChart, hubArgoCdChart])('has every value of %s in the schema', (chart) => {
-    const schema = JSON.parse(readFileSync(join(chart, 'values.schema.json'), 'utf8')) as Schema;
-    const unknown = valuesOf(chart).filter((path) => {
-      let at: Schema | undefined = schema;
-      for (const key of path) {
-        if (at && !at.properties) {
-          return false;
+  it.each([addonChart, agentChart, principalChart, pullChart, hubArgoCdChart])(
+    'has every value of %s in the schema',
+    (chart) => {
+      const schema = JSON.parse(readFileSync(join(chart, 'values.schema.json'), 'utf8')) as Schema;
+      const unknown = valuesOf(chart).filter((path) => {
+        let at: Schema | undefined = schema;
+        for (const key of path) {
+          if (at && !at.properties) {
+            return false;
+          }
+          at = at?.properties?.[key];
         }
-        at = at?.properties?.[key];
-      }
-      return at === undefined;
-    });
-    expect(unknown).toEqual([]);
-  });
+        return at === undefined;
+      });
+      expect(unknown).toEqual([]);
+    },
+  );
 });

@@ -10,6 +10,9 @@ export const addonChart = new URL('../../charts/argocd-agent-addon', import.meta
 /** Folder of the chart with an agent for a cluster that is not enrolled through OCM. */
 export const agentChart = new URL('../../charts/argocd-agent-agent', import.meta.url).pathname;
 
+/** Folder of the chart with a principal for a hub without OCM. */
+export const principalChart = new URL('../../charts/argocd-agent-principal', import.meta.url).pathname;
+
 /** Folder of the chart of the basic pull model. */
 export const pullChart = new URL('../../charts/argocd-pull-integration', import.meta.url).pathname;
 

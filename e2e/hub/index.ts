@@ -2,7 +2,16 @@ import type { Cluster } from '../testbed/index.ts';
 import { helm, hubArgoCdChart } from './helm.ts';
 
 export { argoCdCrds, installCrds, ocmCrds, originalCrds, readCrds } from './crds.ts';
-export { addonChart, agentChart, HelmError, type HelmOptions, helm, hubArgoCdChart, pullChart } from './helm.ts';
+export {
+  addonChart,
+  agentChart,
+  HelmError,
+  type HelmOptions,
+  helm,
+  hubArgoCdChart,
+  principalChart,
+  pullChart,
+} from './helm.ts';
 export { kustomize, manifestsFolder } from './kustomize.ts';
 export { type PodOf, restrictedRefusals } from './pod-security.ts';
 export { argoCdSource, type CrdPublisher, publishedCrds } from './published-crds.ts';

@@ -1,0 +1,221 @@
+{{/* The name of the release's objects, as in argocd-agent's chart, before it is cut. */}}
+{{- define "principal.base" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride -}}
+{{- else if contains "argocd-agent-principal" .Release.Name -}}
+{{- .Release.Name -}}
+{{- else -}}
+{{- printf "%s-argocd-agent-principal" .Release.Name -}}
+{{- end -}}
+{{- end }}
+
+{{- define "principal.cut" -}}
+{{- if gt (len .) 63 -}}
+{{- printf "%s-%s" (trunc 54 .) (sha256sum . | trunc 8) -}}
+{{- else -}}
+{{- . -}}
+{{- end -}}
+{{- end }}
+
+{{- define "principal.name" -}}
+{{- include "principal.cut" (include "principal.base" .) -}}
+{{- end }}
+
+{{/* The name with a suffix, cut the same way. Argument: (dict "root" $ "suffix" "metrics"). */}}
+{{- define "principal.suffixed" -}}
+{{- include "principal.cut" (printf "%s-%s" (include "principal.base" .root) .suffix) -}}
+{{- end }}
+
+{{- define "principal.namespace" -}}
+{{ .Values.namespaceOverride | default .Release.Namespace }}
+{{- end }}
+
+{{/* Argo CD's namespace. */}}
+{{- define "principal.argoCDNamespace" -}}
+{{ .Values.principal.namespace | default (include "principal.namespace" .) }}
+{{- end }}
+
+{{- define "principal.serviceAccount" -}}
+{{- if .Values.serviceAccount.name -}}
+{{- .Values.serviceAccount.name -}}
+{{- else if .Values.serviceAccount.create -}}
+{{- include "principal.name" . -}}
+{{- else -}}
+default
+{{- end -}}
+{{- end }}
+
+{{- define "principal.image" -}}
+{{- if and (include "principal.isOriginal" .) (not .Values.image.tag) -}}
+{{- fail (printf "set image.tag to the version of argocd-agent that image.repository %s is to run; this chart's version is another program's" .Values.image.repository) -}}
+{{- end -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end }}
+
+{{/* The image of the Job that makes certificates, which argocd-agent's own cannot. */}}
+{{- define "principal.pkiImage" -}}
+{{- if .Values.pki.image -}}
+{{- .Values.pki.image -}}
+{{- else if include "principal.isOriginal" . -}}
+quay.io/open-cluster-management/argocd-fleet:{{ .Chart.AppVersion }}
+{{- else -}}
+{{- include "principal.image" . -}}
+{{- end -}}
+{{- end }}
+
+{{/* Whether the image is argocd-agent's, which needs more rights. Its name tells, in any registry. */}}
+{{- define "principal.isOriginal" -}}
+{{- if eq (base .Values.image.repository) "argocd-agent" }}true{{ end -}}
+{{- end }}
+
+{{/* Whether the principal gives certificates to agents with a token. */}}
+{{- define "principal.enrolls" -}}
+{{- $p := .Values.principal -}}
+{{- if and .Values.enrolment.enabled (hasPrefix "mtls:" $p.auth) (not $p.tls.server.rootCaPath) (not (include "principal.isOriginal" .)) -}}
+true
+{{- end -}}
+{{- end }}
+
+{{- define "principal.selector" -}}
+app.kubernetes.io/name: {{ .Values.nameOverride | default "argocd-agent-principal" }}
+app.kubernetes.io/part-of: argocd-agent
+app.kubernetes.io/component: principal
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "principal.labels" -}}
+{{ include "principal.selector" . }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{/* The labels of objects that no selector of the principal may find. */}}
+{{- define "principal.pkiLabels" -}}
+{{ omit (include "principal.labels" . | fromYaml) "app.kubernetes.io/name" "app.kubernetes.io/component" | toYaml }}
+app.kubernetes.io/name: argocd-agent-pki
+app.kubernetes.io/component: pki
+{{- end }}
+
+{{/* Keys of the ConfigMap: argocd-agent's. For an empty value the program's default applies. configMapData takes precedence. */}}
+{{- define "principal.params" -}}
+{{- $p := .Values.principal -}}
+{{- $params := dict
+  "principal.namespace" (include "principal.argoCDNamespace" .)
+  "principal.listen.host" $p.listen.host
+  "principal.listen.port" $p.listen.port
+  "principal.log.level" $p.log.level
+  "principal.log.format" $p.log.format
+  "principal.metrics.port" $p.metrics.port
+  "principal.healthz.port" $p.healthz.port
+  "principal.pprof.port" $p.pprof.port
+  "principal.auth" $p.auth
+  "principal.allowed-namespaces" $p.allowedNamespaces
+  "principal.destination-based-mapping" $p.destinationBasedMapping
+  "principal.label-selector" $p.labelSelector
+  "principal.namespace-create.enable" $p.namespaceCreate.enable
+  "principal.namespace-create.pattern" $p.namespaceCreate.pattern
+  "principal.namespace-create.labels" $p.namespaceCreate.labels
+  "principal.tls.secret-name" $p.tls.secretName
+  "principal.tls.server.cert-path" $p.tls.server.certPath
+  "principal.tls.server.key-path" $p.tls.server.keyPath
+  "principal.tls.server.allow-generate" $p.tls.server.allowGenerate
+  "principal.tls.server.root-ca-secret-name" $p.tls.server.rootCaSecretName
+  "principal.tls.server.root-ca-path" $p.tls.server.rootCaPath
+  "principal.tls.client-cert.require" $p.tls.clientCert.require
+  "principal.tls.client-cert.match-subject" $p.tls.clientCert.matchSubject
+  "principal.tls.insecure-plaintext" $p.tls.insecurePlaintext
+  "principal.tls.min-version" $p.tls.minVersion
+  "principal.tls.max-version" $p.tls.maxVersion
+  "principal.tls.ciphersuites" $p.tls.ciphersuites
+  "principal.jwt.secret-name" $p.jwt.secretName
+  "principal.jwt.key-path" $p.jwt.keyPath
+  "principal.jwt.allow-generate" $p.jwt.allowGenerate
+  "principal.resource-proxy.enable" $p.resourceProxy.enabled
+  "principal.resource-proxy.secret-name" $p.resourceProxy.secretName
+  "principal.resource-proxy.tls.cert-path" $p.resourceProxy.tls.certPath
+  "principal.resource-proxy.tls.key-path" $p.resourceProxy.tls.keyPath
+  "principal.resource-proxy.ca.secret-name" $p.resourceProxy.ca.secretName
+  "principal.resource-proxy.ca.path" $p.resourceProxy.ca.path
+  "principal.redis.server.address" $p.redis.server.address
+  "principal.redis.compression.type" $p.redis.compressionType
+  "principal.redis.tls.enabled" $p.redis.tls.enabled
+  "principal.redis.tls.insecure" $p.redis.tls.insecure
+  "principal.websocket.enable" $p.websocket.enable
+  "principal.keep-alive.min-interval" $p.keepAlive.minInterval
+  "principal.event-processors" $p.eventProcessors
+  "principal.enrolment.enable" (eq (include "principal.enrolls" .) "true")
+-}}
+{{- if eq (toString $p.redis.tls.enabled) "true" -}}
+{{- $_ := set $params "principal.redis.ca-path" $p.redis.tls.caPath -}}
+{{- $_ := set $params "principal.redis.proxy.server.tls.cert-path" $p.redis.proxy.server.tls.certPath -}}
+{{- $_ := set $params "principal.redis.proxy.server.tls.key-path" $p.redis.proxy.server.tls.keyPath -}}
+{{- end -}}
+{{- range $key, $value := .Values.configMapData -}}
+{{- $_ := set $params $key $value -}}
+{{- end -}}
+{{- range $key, $value := $params }}
+{{- if ne (toString $value) "" }}
+{{ $key }}: {{ toString $value | quote }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Environment variables of the principal that come from the ConfigMap, with their keys: those of argocd-agent. */}}
+{{- define "principal.env" -}}
+LISTEN_HOST: listen.host
+LISTEN_PORT: listen.port
+LOG_LEVEL: log.level
+LOG_FORMAT: log.format
+METRICS_PORT: metrics.port
+NAMESPACE: namespace
+ALLOWED_NAMESPACES: allowed-namespaces
+NAMESPACE_CREATE_ENABLE: namespace-create.enable
+NAMESPACE_CREATE_PATTERN: namespace-create.pattern
+NAMESPACE_CREATE_LABELS: namespace-create.labels
+TLS_SECRET_NAME: tls.secret-name
+TLS_SERVER_CERT_PATH: tls.server.cert-path
+TLS_SERVER_KEY_PATH: tls.server.key-path
+TLS_SERVER_ALLOW_GENERATE: tls.server.allow-generate
+INSECURE_PLAINTEXT: tls.insecure-plaintext
+TLS_SERVER_ROOT_CA_SECRET_NAME: tls.server.root-ca-secret-name
+TLS_SERVER_ROOT_CA_PATH: tls.server.root-ca-path
+TLS_CLIENT_CERT_REQUIRE: tls.client-cert.require
+TLS_CLIENT_CERT_MATCH_SUBJECT: tls.client-cert.match-subject
+TLS_MIN_VERSION: tls.min-version
+TLS_MAX_VERSION: tls.max-version
+TLS_CIPHERSUITES: tls.ciphersuites
+RESOURCE_PROXY_SECRET_NAME: resource-proxy.secret-name
+RESOURCE_PROXY_TLS_CERT_PATH: resource-proxy.tls.cert-path
+RESOURCE_PROXY_TLS_KEY_PATH: resource-proxy.tls.key-path
+RESOURCE_PROXY_CA_SECRET_NAME: resource-proxy.ca.secret-name
+RESOURCE_PROXY_TLS_CA_PATH: resource-proxy.ca.path
+JWT_SECRET_NAME: jwt.secret-name
+JWT_KEY_PATH: jwt.key-path
+JWT_ALLOW_GENERATE: jwt.allow-generate
+AUTH: auth
+ENABLE_WEBSOCKET: websocket.enable
+ENABLE_RESOURCE_PROXY: resource-proxy.enable
+KEEP_ALIVE_MIN_INTERVAL: keep-alive.min-interval
+REDIS_SERVER_ADDRESS: redis.server.address
+REDIS_COMPRESSION_TYPE: redis.compression.type
+PPROF_PORT: pprof.port
+HEALTH_CHECK_PORT: healthz.port
+EVENT_PROCESSORS: event-processors
+AGENT_DISCONNECT_GRACE_PERIOD: agent.disconnect-grace-period
+AGENT_MAX_OBJECTS: agent.max-objects
+AGENT_MAX_BYTES: agent.max-bytes
+AGENT_MAX_OBJECT_BYTES: agent.max-object-bytes
+AGENT_MAX_WRITES: agent.max-writes
+AGENT_MAX_WRITTEN_BYTES: agent.max-written-bytes
+REDIS_TLS_ENABLED: redis.tls.enabled
+REDIS_PROXY_SERVER_TLS_CERT_PATH: redis.proxy.server.tls.cert-path
+REDIS_PROXY_SERVER_TLS_KEY_PATH: redis.proxy.server.tls.key-path
+REDIS_PROXY_SERVER_TLS_SECRET_NAME: redis.proxy.server.tls.secret-name
+REDIS_CA_PATH: redis.ca-path
+REDIS_CA_SECRET_NAME: redis.ca-secret-name
+REDIS_TLS_INSECURE: redis.tls.insecure
+DESTINATION_BASED_MAPPING: destination-based-mapping
+LABEL_SELECTOR: label-selector
+ENABLE_ENROLMENT: enrolment.enable
+{{- end }}
