@@ -26,6 +26,8 @@ const count = effort(2_000, 1_000_000);
 const maxTurnMs = 100;
 /** Memory of the server. The first messages of a process take most: compiled code and pooled buffers. */
 const maxBytes = 256 * 1024 * 1024;
+/** Streams that a hostile agent opens before another one takes its place: the server slows down whoever opens more. */
+const streamsPerAgent = 60;
 
 let server: Worker;
 let start: ServerStart;
@@ -80,7 +82,7 @@ function honest() {
   const session = connection();
   let answers = 0;
   let isTold = false;
-  const stream = open(session, 'events', start.tokens.good ?? '', (bytes) => {
+  const stream = open(session, 'events', start.good, (bytes) => {
     answers++;
     isTold ||= bytes.includes(secret);
   });
@@ -100,7 +102,7 @@ function honest() {
 const words = [
   ...Object.values(targets),
   ...Object.values(eventTypes),
-  ...['app', 'good', 'evil', secret, expectedUuids.good, '', '__proto__', 'constructor', 'GET', 'metadata', 'spec'],
+  ...['app', 'good', 'evil-0', secret, expectedUuids.good, '', '__proto__', 'constructor', 'GET', 'metadata', 'spec'],
   ...['status', 'operation', 'annotations', 'finalizers', 'conditions', 'destinations', 'body', 'get', 'bytes'],
 ];
 
@@ -172,7 +174,7 @@ function flipped(bytes: Uint8Array, random: Random): Buffer {
   return copy;
 }
 
-/** The streams of the hostile agent; one that has ended is opened again. */
+/** The streams of one hostile agent after the other; one that has ended is opened again. */
 class HostileStreams {
   readonly #random: Random;
   readonly #session: ClientHttp2Session = connection();
@@ -183,6 +185,8 @@ class HostileStreams {
   /** The id of a heartbeat that is not acknowledged yet. */
   #awaited: string | undefined;
   #answers = 0;
+  /** Streams so far. */
+  #opened = 0;
   #settled: () => void = () => undefined;
   hasSeenSecret = false;
 
@@ -246,8 +250,10 @@ class HostileStreams {
   async #write(index: number, bytes: Buffer): Promise<void> {
     let stream = this.#streams.get(index);
     if (stream === undefined || stream.closed || stream.destroyed) {
-      const token = this.#random.chance(0.5) ? start.tokens.evil : start.tokens.autonomous;
-      stream = open(this.#session, this.#kinds[index] ?? 'events', token ?? '', (chunk) => this.#look(chunk));
+      const [managed = '', autonomous = ''] =
+        start.evil[Math.floor(this.#opened++ / streamsPerAgent) % start.evil.length] ?? [];
+      const token = this.#random.chance(0.5) ? managed : autonomous;
+      stream = open(this.#session, this.#kinds[index] ?? 'events', token, (chunk) => this.#look(chunk));
       this.#streams.set(index, stream);
     }
     if (stream.write(bytes)) {

@@ -2,6 +2,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { isMainThread, parentPort } from 'node:worker_threads';
 import { TurnMeter } from '../../../e2e/random/meters.ts';
 import { TokenAuthority } from '../../../lib/auth/index.ts';
+import { effort } from '../../../lib/base/testing.ts';
 import { eventOf, receiveWindowLimits } from '../../../lib/bridge/index.ts';
 import { grpcStatus, serveWire } from '../../../lib/wire/index.ts';
 import { Bodies } from '../../live/agent-bodies.ts';
@@ -27,7 +28,9 @@ export interface ServerReport {
 /** The server's first message. */
 export interface ServerStart {
   readonly port: number;
-  readonly tokens: Readonly<Record<string, string>>;
+  readonly good: string;
+  /** Tokens of hostile agents, of each one for both modes. Each agent may open only so many streams. */
+  readonly evil: readonly (readonly [managed: string, autonomous: string])[];
 }
 
 /** A text that only `good` may receive, and the UUID of a body that only `good` may send. */
@@ -62,11 +65,12 @@ async function serve(port: NonNullable<typeof parentPort>): Promise<void> {
   } as unknown as SessionsOptions);
   const bodies = new Bodies();
   let misplaced = 0;
-  const expect = (agent: 'good' | 'evil') => {
+  const expect = (agent: string) => {
     const again = () => expect(agent);
-    bodies.expect(agent, expectedUuids[agent], {
+    const isGood = agent === 'good';
+    bodies.expect(agent, isGood ? expectedUuids.good : expectedUuids.evil, {
       data: (bytes) => {
-        misplaced += agent === 'good' ? bytes.length : 0;
+        misplaced += isGood ? bytes.length : 0;
         return true;
       },
       ended: again,
@@ -74,7 +78,10 @@ async function serve(port: NonNullable<typeof parentPort>): Promise<void> {
     });
   };
   expect('good');
-  expect('evil');
+  const evil = Array.from({ length: effort(2, 400) }, (_, index) => `evil-${index}`);
+  for (const agent of evil) {
+    expect(agent);
+  }
   const server = await serveWire({
     address: '127.0.0.1',
     port: 0,
@@ -103,11 +110,10 @@ async function serve(port: NonNullable<typeof parentPort>): Promise<void> {
     (await tokens.issue({ agent, mode })).accessToken;
   const start: ServerStart = {
     port: server.port,
-    tokens: {
-      good: await accessToken('good', 'managed'),
-      evil: await accessToken('evil', 'managed'),
-      autonomous: await accessToken('evil', 'autonomous'),
-    },
+    good: await accessToken('good', 'managed'),
+    evil: await Promise.all(
+      evil.map(async (agent) => [await accessToken(agent, 'managed'), await accessToken(agent, 'autonomous')] as const),
+    ),
   };
   port.postMessage(start);
 
