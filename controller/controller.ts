@@ -26,6 +26,8 @@ export interface ControllerOptions {
   readonly delivery: DeliverySettings;
   /** The namespaces whose GitOpsClusters are served. Default: all. */
   readonly watchNamespaces?: readonly string[];
+  /** Namespaces whose own Argo CD may be given the parameters that live access needs. Default: none. */
+  readonly configuredNamespaces?: readonly string[];
   /** Name of this process in Events. */
   readonly instance: string;
   /** Clusters reconciled at the same time. Default 16. */
@@ -92,6 +94,7 @@ export class Controller {
     const forBoth = { ...shared, applier: this.#applier, reports, rollouts, delivery };
     const fleets = new FleetReconciler({
       ...forBoth,
+      configuredNamespaces: options.configuredNamespaces ?? [],
       mutex: new KeyedMutex(),
       clusterCertificates: (namespace) => reports.certificatesIn(namespace),
       wakeCluster: (cluster) => this.#clusterQueue.add(cluster),

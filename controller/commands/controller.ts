@@ -56,6 +56,7 @@ export const controllerCommand = command({
             clusterLabels: jsonOf('cluster-labels', flags['cluster-labels'], clusterLabelsSchema),
           },
           watchNamespaces: flags['watch-namespaces'],
+          configuredNamespaces: flags['configure-argocd'],
           instance,
           concurrency: flags.concurrency,
           drainMs: flags['drain-timeout'],

@@ -4,6 +4,11 @@ import { daemonFlags, hubFlags } from '../daemon/index.ts';
 import { defaultClusterLabels } from '../spec/index.ts';
 import { imageFlags } from './delivery-flags.ts';
 
+function refuseNonNamespaces(names: readonly string[]): string | undefined {
+  const wrong = names.find((name) => !isDnsLabel(name));
+  return wrong === undefined ? undefined : `${JSON.stringify(wrong)} is not a namespace`;
+}
+
 /** Flags of `gitops-controller controller`: argocd-pull-integration's, and some of our own. */
 export const controllerFlags = {
   ...daemonFlags,
@@ -24,10 +29,12 @@ export const controllerFlags = {
   'watch-namespaces': listFlag({
     usage:
       'namespaces whose GitOpsClusters are served, separated by commas; the controller then needs no right in others, and reports GitOpsClusters there as NamespaceNotServed; empty: all namespaces',
-    check: (namespaces) => {
-      const wrong = namespaces.find((namespace) => !isDnsLabel(namespace));
-      return wrong === undefined ? undefined : `${JSON.stringify(wrong)} is not a namespace`;
-    },
+    check: refuseNonNamespaces,
+  }),
+  'configure-argocd': listFlag({
+    usage:
+      "namespaces whose own Argo CD is given the parameters that live access needs (ConfigMap argocd-cmd-params-cm), separated by commas; the controller then needs the right to patch Argo CD's workloads there; elsewhere it changes nothing, and gives back what it has set",
+    check: refuseNonNamespaces,
   }),
   'rollout-strategy': stringFlag({
     usage:

@@ -12,6 +12,8 @@ export interface FleetDeps extends TrustDeps {
   readonly reports: ClusterReports;
   readonly rollouts: Rollouts;
   readonly delivery: DeliverySettings;
+  /** Namespaces whose own Argo CD may be given the parameters that live access needs. */
+  readonly configuredNamespaces: readonly string[];
   readonly now: () => Date;
   /** Foundations by key of the GitOpsCluster. Written here; read by the reconciles of clusters and requests. */
   readonly foundations: Map<string, Foundation>;

@@ -1,5 +1,6 @@
 import { wellKnown } from '../../lib/base/index.ts';
 import { configMaps, finalizerPatch, hasFinalizer, keyOf, parseKey, secrets } from '../../lib/kube/index.ts';
+import { RestartRefusedError } from '../argocd/index.ts';
 import {
   failed,
   fieldManager,
@@ -28,6 +29,7 @@ import type { Fleet, FleetDeps, FoundationFindings } from './fleet-deps.ts';
 import { FleetEvents } from './fleet-events.ts';
 import { nextStatus, writeStatus } from './fleet-status.ts';
 import { equipHub, evaluatePlacement, layFoundation, rbacCondition, sumUpClusters } from './fleet-steps.ts';
+import { settleHubArgoCd } from './hub-argo-cd-step.ts';
 import type { StepOutcome } from './run-step.ts';
 
 /** Reconciles GitOpsClusters: the objects that their clusters share, their status, and their deletion. */
@@ -193,13 +195,32 @@ export class FleetReconciler {
   }
 
   async #ensureFinalizer(gitOpsCluster: GitOpsCluster, signal: AbortSignal): Promise<boolean> {
-    const change = isRetaining(gitOpsCluster) ? { remove: finalizer } : { add: finalizer };
-    const patch = finalizerPatch(gitOpsCluster, change);
+    const isLeft = isRetaining(gitOpsCluster);
+    const patch = finalizerPatch(gitOpsCluster, isLeft ? { remove: finalizer } : { add: finalizer });
     if (patch === undefined) {
       return false;
     }
+    if (isLeft) {
+      await this.#leaveHubArgoCd(gitOpsCluster, signal);
+    }
     await this.#deps.client.mergePatch(gitOpsClusters, gitOpsCluster.metadata, patch, { fieldManager, signal });
     return true;
+  }
+
+  /** Gives back what only this GitOpsCluster needed of the hub's Argo CD. What cannot be given back holds nobody up. */
+  async #leaveHubArgoCd(gitOpsCluster: GitOpsCluster, signal: AbortSignal): Promise<void> {
+    const namespace = gitOpsCluster.metadata.namespace ?? '';
+    if (this.#deps.caches.obstacleIn(namespace) !== undefined) {
+      return;
+    }
+    try {
+      await settleHubArgoCd(this.#deps, { gitOpsCluster, namespace, signal });
+    } catch (error) {
+      if (!(error instanceof RestartRefusedError)) {
+        throw error;
+      }
+      this.#deps.events.warning(gitOpsCluster, 'HubArgoCDNotRestarted', error.message);
+    }
   }
 
   /** Marks the add-ons of a GitOpsCluster that is not served as retained, which the reconcile of its clusters cannot do. */
@@ -254,6 +275,7 @@ export class FleetReconciler {
         await this.#deps.applier.remove(configMaps, bundle, signal);
       }
     }
+    await this.#leaveHubArgoCd(gitOpsCluster, signal);
     const patch = finalizerPatch(gitOpsCluster, { remove: finalizer });
     if (patch) {
       await client.mergePatch(gitOpsClusters, gitOpsCluster.metadata, patch, { fieldManager, signal });

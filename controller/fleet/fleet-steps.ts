@@ -7,7 +7,7 @@ import {
   ensureTokenKey,
 } from '../trust/index.ts';
 import type { Fleet, FleetDeps, FoundationFindings } from './fleet-deps.ts';
-import { checkHubArgoCd } from './hub-argo-cd-step.ts';
+import { ensureHubArgoCd } from './hub-argo-cd-step.ts';
 import { describePlacement, ensureTolerations } from './placement-steps.ts';
 import { judgePrincipal, principalCondition } from './principal-step.ts';
 import { runStep, type Step, type StepOutcome } from './run-step.ts';
@@ -62,9 +62,7 @@ export function equipHub(deps: FleetDeps, fleet: Fleet, found: FoundationFinding
       ensureResourceProxyCertificate(deps, fleet, authority, exposure),
     ),
     template,
-    runStep(step('HubArgoCDCompatible', "look at the hub's application controller"), signal, () =>
-      checkHubArgoCd(deps, fleet),
-    ),
+    runStep(step('HubArgoCDCompatible', "look at the hub's Argo CD"), signal, () => ensureHubArgoCd(deps, fleet)),
     runStep(step('PlacementTolerationConfigured', 'configure placement tolerations'), signal, () =>
       ensureTolerations(deps, fleet),
     ),

@@ -1,7 +1,66 @@
 import { wellKnown } from '../../lib/base/index.ts';
 import type { Deployment, StatefulSet } from '../../lib/kube/index.ts';
-import { type StepReport, type StepResult, succeeded } from '../hub/index.ts';
+import { namespacesWish, redisWish, settleArgoCd, type Wish } from '../argocd/index.ts';
+import { hasReadyEndpoint } from '../endpoint/index.ts';
+import { type GitOpsCluster, isRetaining, type StepReport, type StepResult, succeeded } from '../hub/index.ts';
+import { parseGitOpsCluster } from '../spec/index.ts';
 import type { Fleet, FleetDeps } from './fleet-deps.ts';
+
+/** Reports whether the hub's own Argo CD fits the fleet, and configures it with its owner's consent. */
+export async function ensureHubArgoCd(
+  deps: FleetDeps,
+  fleet: Pick<Fleet, 'namespace' | 'gitOpsCluster' | 'signal'>,
+): Promise<StepReport> {
+  const parameters = await settleHubArgoCd(deps, fleet);
+  return { result: worstOf([checkHubArgoCd(deps, fleet).result, parameters]) };
+}
+
+/**
+ * Configures the hub's own Argo CD for the GitOpsClusters of a namespace. What none of them needs any more is given back;
+ * GitOpsClusters that are deleted, or are about to be left without a controller, need nothing.
+ */
+export function settleHubArgoCd(
+  deps: FleetDeps,
+  { namespace, gitOpsCluster, signal }: Pick<Fleet, 'namespace' | 'gitOpsCluster' | 'signal'>,
+): Promise<StepResult> {
+  const { caches, configuredNamespaces } = deps;
+  const self = gitOpsCluster.metadata;
+  const others = caches.gitOpsClusters.list(namespace).filter(({ metadata }) => metadata.uid !== self.uid);
+  const served = [gitOpsCluster, ...others].filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+  const isConsented = configuredNamespaces.includes(namespace) && !served.every(isRetaining);
+  const isReady = hasReadyEndpoint(caches.serviceExposure(namespace)) !== false;
+  const wishes = wishesOf(deps, namespace, served);
+  return settleArgoCd(deps, { namespace, gitOpsCluster, signal, isConsented, isReady, wishes });
+}
+
+/** What live access to the clusters needs: the Redis proxy, and Applications in the clusters' namespaces if there are any. */
+function wishesOf(
+  { caches, ownership }: Pick<FleetDeps, 'caches' | 'ownership'>,
+  namespace: string,
+  gitOpsClusters: readonly GitOpsCluster[],
+): Wish[] {
+  const forwardsTo = caches.redisBehindProxy(namespace);
+  if (forwardsTo === undefined || gitOpsClusters.length === 0) {
+    return [];
+  }
+  const namespaced = gitOpsClusters.flatMap((one) => {
+    const spec = parseGitOpsCluster(one);
+    const isNamespaced = spec.addOn.value?.mode === 'autonomous' || spec.addOn.value?.destinationBasedMapping === false;
+    return isNamespaced ? [ownership.selectionOf(one, spec)] : [];
+  });
+  // As long as there is such a GitOpsCluster: what was set for its clusters stays while none is selected.
+  const clusters = namespaced.flatMap((selection) => (selection.known ? [...selection.clusters] : []));
+  return [redisWish(namespace, forwardsTo), ...(namespaced.length > 0 ? [namespacesWish(clusters)] : [])];
+}
+
+/** The worst result, with the messages of all that are as bad or worse than unknown. */
+function worstOf(results: readonly StepResult[]): StepResult {
+  const known = results.filter((one) => one !== undefined);
+  const bad = ['False', 'Unknown'].flatMap((status) => known.filter((one) => one.status === status));
+  const [first] = [...bad, ...known];
+  const told = bad.length > 0 ? bad : known;
+  return first && { ...first, message: told.map(({ message }) => message).join('; ') };
+}
 
 /**
  * Reports whether the application controller of the hub's own Argo CD leaves the fleet's Applications to the clusters.

@@ -1,5 +1,6 @@
 import { type Logger, wellKnown } from '../../lib/base/index.ts';
 import {
+  type ConfigMap,
   certificateSigningRequests,
   configMaps,
   crds,
@@ -24,7 +25,7 @@ import { EndpointCaches, principalServices, type ServiceExposure } from '../endp
 import { argoCdApplications } from './argo-kinds.ts';
 import { deliverableCrd, operatorKinds } from './crds.ts';
 import { clustersOf, type HubApplication, slimApplication } from './hub-application.ts';
-import { addOnName, hubNames, keys, managedBy, signerName } from './names.ts';
+import { addOnName, argoCdParamsName, hubNames, keys, managedBy, redisProxyName, signerName } from './names.ts';
 import {
   addOnDeploymentConfigs,
   clusterManagementAddOns,
@@ -42,6 +43,9 @@ export const applicationsCrd = 'applications.argoproj.io';
 
 /** Names of the application controller in Argo CD's manifests and on OpenShift. */
 const applicationControllerNames = ['argocd-application-controller', 'openshift-gitops-application-controller'];
+
+/** ConfigMap with the principal's parameters. */
+const principalParamsName = 'argocd-agent-params';
 
 /** Names of the CRDs that managed clusters may get. */
 export const deliveredCrds: readonly string[] = operatorKinds;
@@ -93,6 +97,10 @@ export class Caches {
     MultiNamespaceInformer<StatefulSet>,
     MultiNamespaceInformer<Deployment>,
   ][];
+  readonly #argoCdDeployments: MultiNamespaceInformer<Deployment>;
+  readonly #argoCdParams: MultiNamespaceInformer<ConfigMap>;
+  readonly #principalParams: MultiNamespaceInformer<ConfigMap>;
+  readonly #redisProxies: MultiNamespaceInformer<Service>;
   /** Caches of the whole hub. */
   readonly #all: readonly Informer<KubeObject>[];
   /** Caches of the namespaces that are served. */
@@ -164,6 +172,10 @@ export class Caches {
       followServed({ type: statefulSets, fieldSelector: named(name) }),
       followServed({ type: deployments, fieldSelector: named(name) }),
     ]);
+    this.#argoCdDeployments = followServed({ type: deployments, labelSelector: `${wellKnown.partOfLabel}=argocd` });
+    this.#argoCdParams = followServed({ type: configMaps, fieldSelector: named(argoCdParamsName) });
+    this.#principalParams = followServed({ type: configMaps, fieldSelector: named(principalParamsName) });
+    this.#redisProxies = followServed({ type: services, fieldSelector: named(redisProxyName) });
     this.#all = all;
     this.#served = [...served, ...this.#endpoints.namespaced];
     this.applications = new Informer<HubApplication>({
@@ -220,6 +232,25 @@ export class Caches {
     return this.#applicationControllers.flat().flatMap((informer) => informer.list(namespace));
   }
 
+  /** Programs of the hub's own Argo CD in a namespace. */
+  argoCdWorkloads(namespace: string): (StatefulSet | Deployment)[] {
+    const controllers = this.#applicationControllers.flatMap(([informer]) => informer.list(namespace));
+    return [...this.#argoCdDeployments.list(namespace), ...controllers];
+  }
+
+  /** The parameters of Argo CD's programs in a namespace. */
+  argoCdParams(namespace: string): ConfigMap | undefined {
+    return this.#argoCdParams.get({ namespace, name: argoCdParamsName });
+  }
+
+  /** The Redis to which the principal's Redis proxy forwards; undefined when the principal of a namespace has no proxy. */
+  redisBehindProxy(namespace: string): string | undefined {
+    const params = this.#principalParams.get({ namespace, name: principalParamsName });
+    return this.#redisProxies.get({ namespace, name: redisProxyName })
+      ? params?.data?.['principal.redis.server.address'] || 'argocd-redis:6379'
+      : undefined;
+  }
+
   /** Image of the principal in a namespace. Its Deployment has the name of its Service. */
   principalImage(namespace: string): string | undefined {
     return principalServices.map((name) => this.hubImage(namespace, name)).find(Boolean);
@@ -235,6 +266,10 @@ export class Caches {
       ...this.#principals,
       ...this.#argoCd,
       ...this.#applicationControllers.flat(),
+      this.#argoCdDeployments,
+      this.#argoCdParams,
+      this.#principalParams,
+      this.#redisProxies,
       this.bundles,
     ];
     for (const informer of informers as unknown as MultiNamespaceInformer<KubeObject>[]) {

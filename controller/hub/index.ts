@@ -16,6 +16,7 @@ export {
   addOnName,
   agentSecretName,
   agentSubject,
+  argoCdParamsName,
   cleanUpWork,
   clientSecretName,
   clusterClientName,
@@ -29,6 +30,7 @@ export {
   labelValue,
   managedBy,
   partWorkName,
+  redisProxyName,
   requestedSecretName,
   signerName,
 } from './names.ts';

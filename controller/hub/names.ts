@@ -9,6 +9,12 @@ export const managedBy = 'argocd-pull-integration';
 /** Signer of the client certificates that managed clusters request, as in argocd-pull-integration. */
 export const signerName = `open-cluster-management.io/${addOnName}`;
 
+/** Argo CD's ConfigMap of parameters. Its programs read it when they start. */
+export const argoCdParamsName = 'argocd-cmd-params-cm';
+
+/** Service of the principal's Redis proxy, in the charts and in argocd-agent's manifests. */
+export const redisProxyName = 'argocd-agent-redis-proxy';
+
 /** Field manager of the controller's writes. */
 export const fieldManager = 'gitops-controller';
 
@@ -55,6 +61,8 @@ export const keys = {
   since: 'apps.open-cluster-management.io/since',
   /** On a ManagedClusterAddOn that is detached: the namespaces in its works, separated by commas. */
   namespaces: 'apps.open-cluster-management.io/delivered-namespaces',
+  /** On ConfigMap argocd-cmd-params-cm: what the controller has set there, and the values from before, as JSON. */
+  settledParams: 'apps.open-cluster-management.io/settled-params',
   /** On a ManagedClusterAddOn: namespaces that are no longer in its works and are to be cleaned up, separated by commas. */
   formerNamespaces: 'apps.open-cluster-management.io/former-namespaces',
 } as const;

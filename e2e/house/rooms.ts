@@ -26,8 +26,10 @@ export const controllerRooms: Rooms = {
   trust: ['endpoint', 'hub', 'ownership', 'spec'],
   // The reconcile of one cluster: enrolment and detachment.
   cluster: ['hub', 'ownership', 'render', 'rollout', 'spec', 'trust'],
+  // The hub's own Argo CD: what live access needs of it.
+  argocd: ['hub'],
   // The reconcile of one GitOpsCluster.
-  fleet: ['endpoint', 'hub', 'ownership', 'rollout', 'spec', 'trust'],
+  fleet: ['argocd', 'endpoint', 'hub', 'ownership', 'rollout', 'spec', 'trust'],
   // The controller: queues, and what wakes which.
   '': ['cluster', 'daemon', 'fleet', 'hub', 'ownership', 'render', 'rollout', 'spec', 'trust'],
   // The basic pull model.

@@ -14,6 +14,7 @@ export {
 } from './helm.ts';
 export { kustomize, manifestsFolder } from './kustomize.ts';
 export { type PodOf, restrictedRefusals } from './pod-security.ts';
+export { applyPublishedArgoCd } from './published-argocd.ts';
 export { argoCdSource, type CrdPublisher, publishedCrds } from './published-crds.ts';
 
 /**

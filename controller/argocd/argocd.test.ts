@@ -1,0 +1,261 @@
+import { expect, test } from 'vitest';
+import type { ConfigMap } from '../../lib/kube/index.ts';
+import { argoCdParamsName, keys } from '../hub/index.ts';
+import { commandsFor, judgeParameters } from './judge.ts';
+import { ownerOf } from './owner.ts';
+import { readParameter, serverAmong, type Workload } from './parameters.ts';
+import { planParameters, settledOf } from './plan.ts';
+import { checksumFor } from './settle.ts';
+import { shellWord } from './shell.ts';
+import { namespacesWish, redisWish } from './wishes.ts';
+
+const namespace = 'argocd';
+const proxy = 'argocd-agent-redis-proxy:6379';
+const redis = redisWish(namespace, 'argocd-redis:6379');
+const inClusters = namespacesWish(['cluster1', 'cluster2']);
+
+const variables = { 'redis.server': 'REDIS_SERVER', 'application.namespaces': 'ARGOCD_APPLICATION_NAMESPACES' };
+const fromParams = (...read: (keyof typeof variables)[]) =>
+  read.map((key) => ({
+    name: variables[key],
+    valueFrom: { configMapKeyRef: { name: argoCdParamsName, key, optional: true } },
+  }));
+function workload(name: string, container: object, kind = 'Deployment', metadata: object = {}): Workload {
+  const spec = { template: { spec: { containers: [{ name, ...container }] } } };
+  return { kind, metadata: { namespace, name, ...metadata }, spec };
+}
+const server = workload('argocd-server', { env: fromParams('redis.server', 'application.namespaces') });
+const repoServer = workload('argocd-repo-server', { env: fromParams('redis.server') });
+const dex = workload('argocd-dex-server', {});
+const controller = workload('argocd-application-controller', { env: fromParams('redis.server') }, 'StatefulSet');
+const params = (data?: Record<string, string>, metadata: object = {}): ConfigMap => ({
+  metadata: { namespace, name: argoCdParamsName, ...metadata },
+  ...(data && { data }),
+});
+
+const state = {
+  namespace,
+  wishes: [redis],
+  params: params(),
+  server,
+  workloads: [server, repoServer, dex, controller],
+  owner: undefined,
+  isConsented: false,
+};
+
+test('a parameter is read as Argo CD reads it: from the flag, the environment, the ConfigMap, or its default', () => {
+  const read = (container: object, data?: Record<string, string>) =>
+    readParameter(workload('s', container), 'redis.server', params(data));
+  const env = fromParams('redis.server');
+  expect(read({ env })).toEqual({ value: 'argocd-redis:6379', from: 'params' });
+  expect(read({ env }, { 'redis.server': proxy })).toEqual({ value: proxy, from: 'params' });
+  expect(read({ env, args: ['--redis', 'a:1'] }, { 'redis.server': proxy })).toEqual({ value: 'a:1', from: 'flag' });
+  expect(read({ command: ['argocd-server', '--redis=b:2'] })).toEqual({ value: 'b:2', from: 'flag' });
+  expect(read({ env: [{ name: 'REDIS_SERVER', value: proxy }] })).toEqual({ value: proxy, from: 'variable' });
+  expect(read({})).toEqual({ value: 'argocd-redis:6379', from: 'variable' });
+  const other = { name: 'REDIS_SERVER', valueFrom: { configMapKeyRef: { name: 'mine', key: 'redis.server' } } };
+  expect(read({ env: [other] }, { 'redis.server': proxy })).toEqual({ value: 'argocd-redis:6379', from: 'variable' });
+});
+
+test('the server is found by its name, or by its component if a chart or an operator has named it', () => {
+  const labels = { 'app.kubernetes.io/component': 'server' };
+  const operated = workload('openshift-gitops-server', {}, 'Deployment', { labels });
+  expect(serverAmong([dex, repoServer, server])).toBe(server);
+  expect(serverAmong([dex, operated])).toBe(operated);
+  expect(serverAmong([dex, repoServer])).toBeUndefined();
+});
+
+test('addresses of the proxy and of the Redis behind it are compared as they are resolved', () => {
+  const host = 'argocd-agent-redis-proxy';
+  for (const same of [
+    proxy,
+    host,
+    `${host}.argocd:6379`,
+    `${host}.argocd.svc:6379`,
+    `${host}.argocd.svc.cluster.local.:6379`,
+  ]) {
+    expect(redis.fits(same), same).toBe(true);
+  }
+  for (const other of [
+    `${host}:6380`,
+    `${host}.other.svc:6379`,
+    `${host}.argocd.example.com:6379`,
+    'argocd-redis:6379',
+  ]) {
+    expect(redis.fits(other), other).toBe(false);
+  }
+  expect(redis.mayReplace('argocd-redis.argocd.svc:6379')).toBe(true);
+  expect(redis.mayReplace('argocd-redis-ha-haproxy:6379')).toBe(false);
+});
+
+test('namespaces are served by globs and regular expressions', () => {
+  expect(['*', 'cluster?', 'cluster1, cluster2', '/^cluster\\d$/'].filter(inClusters.fits)).toHaveLength(4);
+  expect(['', 'cluster1', 'team-*'].filter(inClusters.fits)).toEqual([]);
+  expect(['', ' ', 'team-*'].filter(inClusters.mayReplace)).toEqual(['', ' ']);
+});
+
+test('what is not set, or set to what the proxy forwards to, is set and remembered', () => {
+  const settled = { 'redis.server': { set: proxy, before: null } };
+  expect(planParameters({}, {}, [redis])).toEqual({ data: { 'redis.server': proxy }, settled });
+  expect(planParameters({ 'redis.server': proxy }, settled, [redis])).toEqual({ data: {}, settled });
+  const before = { 'redis.server': { set: proxy, before: 'argocd-redis:6379' } };
+  expect(planParameters({ 'redis.server': 'argocd-redis:6379' }, {}, [redis]).settled).toEqual(before);
+  // Somebody puts back the default: what was there before is not forgotten.
+  expect(planParameters({ 'redis.server': 'argocd-redis:6379' }, settled, [redis])).toEqual({
+    data: { 'redis.server': proxy },
+    settled,
+  });
+});
+
+test("Argo CD's default stays if the proxy forwards to another Redis, as any value does that is in use", () => {
+  const elsewhere = redisWish(namespace, 'mine:6379');
+  expect(planParameters({}, {}, [elsewhere])).toEqual({ data: {}, settled: {} });
+  expect(planParameters({ 'redis.server': 'mine:6379' }, {}, [elsewhere]).data).toEqual({ 'redis.server': proxy });
+  expect(judgeParameters({ ...state, wishes: [elsewhere], isConsented: true })?.message).toMatch(
+    /is not set, .* The proxy forwards to "mine:6379": if Argo CD's Redis is "argocd-redis:6379", first set /,
+  );
+});
+
+test("a value of the user's is neither replaced nor given back", () => {
+  const settled = { 'redis.server': { set: proxy, before: null } };
+  const nothing = { data: {}, settled: {} };
+  expect(planParameters({ 'redis.server': 'mine:6379' }, {}, [redis])).toEqual(nothing);
+  expect(planParameters({ 'redis.server': proxy }, {}, [redis])).toEqual(nothing);
+  expect(planParameters({ 'redis.server': 'mine:6379' }, settled, [redis])).toEqual(nothing);
+  expect(planParameters({ 'redis.server': 'mine:6379' }, settled, [])).toEqual(nothing);
+});
+
+test('what is no longer wished is given back, and nothing else', () => {
+  const settled = {
+    'redis.server': { set: proxy, before: 'argocd-redis:6379' },
+    'application.namespaces': { set: '*', before: null },
+  };
+  const data = { 'redis.server': proxy, 'application.namespaces': '*', 'server.insecure': 'true' };
+  expect(planParameters(data, settled, [])).toEqual({
+    data: { 'redis.server': 'argocd-redis:6379', 'application.namespaces': null },
+    settled: {},
+  });
+  expect(planParameters(data, settled, [redis])).toEqual({
+    data: { 'application.namespaces': null },
+    settled: { 'redis.server': settled['redis.server'] },
+  });
+});
+
+test.each(['', 'x', '[]', '{"redis.server":1}', '{"server.insecure":{"set":"a","before":null}}'])(
+  'an annotation that the controller has not written counts as nothing: %j',
+  (text) => {
+    expect(settledOf(params({}, { annotations: { [keys.settledParams]: text } }))).toEqual({});
+  },
+);
+
+test('the checksum of a program follows what it reads, and nothing else', () => {
+  const both = { 'redis.server': { set: proxy, before: null }, 'application.namespaces': { set: '*', before: null } };
+  const { 'redis.server': one } = both;
+  expect(checksumFor(dex, both)).toBeUndefined();
+  expect(checksumFor(repoServer, both)).toBe(checksumFor(repoServer, { 'redis.server': { ...one, before: 'x' } }));
+  expect(checksumFor(server, both)).not.toBe(checksumFor(server, { 'redis.server': one }));
+  expect(checksumFor(server, {})).toBeUndefined();
+});
+
+test('without consent the condition has the whole command', () => {
+  expect(judgeParameters(state)).toEqual({
+    status: 'False',
+    reason: 'HubArgoCDNotConfigured',
+    message: `the UI shows no resource trees of the clusters: redis.server in ConfigMap argocd/${argoCdParamsName} is not set, it must be "${proxy}". Set the chart's value hubArgoCD.configure to true, or run: kubectl -n argocd patch configmap ${argoCdParamsName} --type merge -p '{"data":{"redis.server":"${proxy}"}}' && kubectl -n argocd rollout restart deployment/argocd-repo-server deployment/argocd-server statefulset/argocd-application-controller`,
+  });
+  expect(judgeParameters({ ...state, params: params({ 'redis.server': proxy }) })).toMatchObject({ status: 'True' });
+  expect(judgeParameters({ ...state, wishes: [] })).toBeUndefined();
+  const values = { 'redis.server': proxy, 'application.namespaces': '*' };
+  expect(commandsFor(namespace, undefined, values, [server])).toBe(
+    `kubectl -n argocd create configmap ${argoCdParamsName} --from-literal=redis.server=${proxy} --from-literal='application.namespaces=*' && kubectl -n argocd rollout restart deployment/argocd-server`,
+  );
+});
+
+test('with consent, what waits for the principal is said', () => {
+  expect(judgeParameters({ ...state, isConsented: true })).toMatchObject({
+    status: 'False',
+    reason: 'InProgress',
+    message: expect.stringMatching(/is not set, .* The controller sets it when the principal is ready$/),
+  });
+});
+
+test("a value of the user's is named with the one that is needed, and what to think of first", () => {
+  const own = { ...state, params: params({ 'redis.server': 'mine:6379' }), isConsented: true };
+  expect(judgeParameters(own)?.message).toMatch(
+    /is "mine:6379", it must be "argocd-agent-redis-proxy:6379"\. The controller does not replace a value of yours\. The proxy forwards to "argocd-redis:6379": if Argo CD's Redis is "mine:6379", first set the chart's value principal\.redis\.server\.address to it\. Run: kubectl -n argocd patch /,
+  );
+  const some = { ...state, wishes: [inClusters], params: params({ 'application.namespaces': 'cluster1' }) };
+  expect(judgeParameters(some)?.message).toMatch(
+    /^the UI does not show the Applications in the clusters' namespaces: .* is "cluster1", it must be "\*"\. It leaves out \[cluster2\]\. .* Run: kubectl -n argocd patch .*'\{"data":\{"application\.namespaces":"\*"\}\}' && kubectl -n argocd rollout restart deployment\/argocd-server$/,
+  );
+});
+
+test('a program with a setting of its own is named', () => {
+  const settled = (container: object) => {
+    const one = workload('argocd-server', container);
+    return judgeParameters({ ...state, server: one, workloads: [one] })?.message;
+  };
+  expect(settled({ env: [{ name: 'REDIS_SERVER', value: 'a:1' }] })).toMatch(
+    /: variable REDIS_SERVER of deployment\/argocd-server is "a:1", .*\. Run: kubectl -n argocd set env deployment\/argocd-server REDIS_SERVER=argocd-agent-redis-proxy:6379$/,
+  );
+  expect(settled({ args: ['--redis=a:1'] })).toMatch(
+    /: flag --redis of deployment\/argocd-server is "a:1", .*\. Remove flag --redis from deployment\/argocd-server, or give it the value "argocd-agent-redis-proxy:6379"$/,
+  );
+});
+
+const owned = [
+  [
+    'argocd-operator',
+    { ownerReferences: [{ apiVersion: 'argoproj.io/v1beta1', kind: 'ArgoCD', name: 'gitops', uid: 'u' }] },
+    /ArgoCD argocd\/gitops of argocd-operator would put back .* so set it in the ArgoCD \(the operator then removes its own Redis: .*\): kubectl -n argocd patch argocds\.argoproj\.io gitops --type merge -p '\{"spec":\{"redis":\{"remote":"argocd-agent-redis-proxy:6379"\},"sourceNamespaces":\["\*"\]\}\}'$/,
+  ],
+  [
+    'Helm',
+    {
+      labels: { 'app.kubernetes.io/managed-by': 'Helm', 'app.kubernetes.io/instance': 'cd' },
+      annotations: { 'meta.helm.sh/release-name': 'cd', 'meta.helm.sh/release-namespace': 'argocd' },
+    },
+    /Helm release argocd\/cd would put back .*: helm upgrade cd argo\/argo-cd --namespace argocd --reuse-values --set-string 'configs\.params\.redis\\\.server=argocd-agent-redis-proxy:6379' --set-string 'configs\.params\.application\\\.namespaces=\*'$/,
+  ],
+  [
+    'Argo CD',
+    { annotations: { 'argocd.argoproj.io/tracking-id': 'argocd_self:/ConfigMap:argocd/argocd-cmd-params-cm' } },
+    /Argo CD's Application argocd\/self would put back .* configs\.params of the chart argo-cd: \{"redis\.server":"argocd-agent-redis-proxy:6379","application\.namespaces":"\*"\}$/,
+  ],
+  ['Flux', { labels: { 'kustomize.toolkit.fluxcd.io/name': 'infra' } }, /Flux's Kustomization infra would put back /],
+] as const;
+
+test.each(owned)('parameters that %s keeps are left to it', (_, metadata, text) => {
+  const kept = params({}, metadata);
+  const owner = ownerOf(kept, server);
+  for (const isConsented of [true, false]) {
+    const result = judgeParameters({ ...state, wishes: [redis, inClusters], params: kept, owner, isConsented });
+    expect(result).toMatchObject({ status: 'False', message: expect.stringMatching(text) });
+  }
+});
+
+test('an ArgoCD gives the server its flags, also where it has no ConfigMap', () => {
+  const ownerReferences = [{ apiVersion: 'argoproj.io/v1beta1', kind: 'ArgoCD', name: 'gitops', uid: 'u' }];
+  const operated = workload(
+    'argocd-server',
+    { command: ['argocd-server', '--redis', 'gitops-redis:6379'] },
+    'Deployment',
+    {
+      ownerReferences,
+    },
+  );
+  const owner = ownerOf(undefined, operated);
+  const result = judgeParameters({ ...state, server: operated, workloads: [operated], params: undefined, owner });
+  expect(result?.message).toMatch(
+    /^the UI shows .*: flag --redis of deployment\/argocd-server is "gitops-redis:6379", .*patch argocds\.argoproj\.io gitops --type merge -p '\{"spec":\{"redis":\{"remote":"argocd-agent-redis-proxy:6379"\}\}\}'$/,
+  );
+});
+
+test('what somebody has written into labels does not get into commands', () => {
+  const hostile = params({}, { annotations: { 'meta.helm.sh/release-name': "x'; rm -rf / #" } });
+  const { message = '' } = judgeParameters({ ...state, params: hostile, owner: ownerOf(hostile, server) }) ?? {};
+  expect(message).toContain('a Helm release would put back');
+  expect(message).not.toContain('rm -rf');
+  expect(ownerOf(params({}, { labels: { 'app.kubernetes.io/managed-by': 'me' } }), server)).toBeUndefined();
+  expect(shellWord("a'b")).toBe("'a'\\''b'");
+});

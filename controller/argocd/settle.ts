@@ -1,0 +1,193 @@
+import { createHash } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
+import { type KeyedMutex, wellKnown } from '../../lib/base/index.ts';
+import {
+  type ConfigMap,
+  configMaps,
+  deployments,
+  type EventRecorder,
+  isForbidden,
+  isNotFound,
+  type KubeClient,
+  type ResourceType,
+  statefulSets,
+} from '../../lib/kube/index.ts';
+import {
+  type Applier,
+  argoCdParamsName,
+  type Caches,
+  fieldManager,
+  type GitOpsCluster,
+  isOurs,
+  keys,
+  managedBy,
+  type StepResult,
+} from '../hub/index.ts';
+import { judgeParameters } from './judge.ts';
+import { ownerOf } from './owner.ts';
+import { readParameter, serverAmong, takesFromParams, type Workload, workloadText } from './parameters.ts';
+import { planParameters, type Settled, settledOf } from './plan.ts';
+import type { Wish } from './wishes.ts';
+
+/** The controller lacks the right to restart programs of Argo CD. The message has the commands that do it. */
+export class RestartRefusedError extends Error {
+  override readonly name = 'RestartRefusedError';
+  readonly code = 'RESTART_REFUSED';
+
+  constructor(commands: readonly string[]) {
+    super(`the controller may not restart programs that read changed parameters; run: ${commands.join(' && ')}`);
+  }
+}
+
+/** On pod templates of Argo CD: a checksum of the parameters that the controller has set and that the pods read. */
+const checksumKey = `checksum/${argoCdParamsName}`;
+
+/** What {@link settleArgoCd} works with. */
+export interface ArgoCdDeps {
+  readonly client: Pick<KubeClient, 'create' | 'delete' | 'mergePatch'>;
+  readonly caches: Pick<Caches, 'argoCdParams' | 'argoCdWorkloads'>;
+  readonly applier: Pick<Applier, 'current' | 'wrote'>;
+  readonly events: Pick<EventRecorder, 'normal'>;
+  /** GitOpsClusters of one namespace share its Argo CD. */
+  readonly mutex: KeyedMutex;
+}
+
+/** An Argo CD of the hub, and what is wished of it. */
+export interface ArgoCdScope {
+  /** Argo CD's namespace. */
+  readonly namespace: string;
+  readonly wishes: readonly Wish[];
+  /** Whether its owner has consented to changes. Without, the controller gives back what it has set. */
+  readonly isConsented: boolean;
+  /** Whether the principal's proxy answers. Before, Argo CD is not sent to it; what was set before stays. */
+  readonly isReady: boolean;
+  /** The GitOpsCluster that Events are about. */
+  readonly gitOpsCluster: GitOpsCluster;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Sets the parameters of the hub's own Argo CD with its owner's consent, and restarts the programs that read them; without
+ * consent gives back what was set. Parameters that somebody else keeps as they are (argocd-operator, Helm, Argo CD, Flux)
+ * are left alone.
+ * @returns what is still to be done by the user, as a condition; undefined when there is no Argo CD, or no wish
+ */
+export async function settleArgoCd(deps: ArgoCdDeps, scope: ArgoCdScope): Promise<StepResult> {
+  const { caches, mutex } = deps;
+  const { namespace, wishes, isConsented, isReady } = scope;
+  const workloads = caches.argoCdWorkloads(namespace);
+  const server = serverAmong(workloads);
+  const cached = caches.argoCdParams(namespace);
+  const owner = ownerOf(cached, server);
+  const open =
+    server === undefined
+      ? []
+      : wishes.filter(({ parameter, fits }) => !fits(readParameter(server, parameter, cached).value));
+  const settled = settledOf(cached);
+  const settable = wishes.filter(({ parameter }) => server && takesFromParams(server, parameter));
+  const wanted = isConsented ? settable.filter(({ parameter }) => isReady || parameter in settled) : [];
+  let params = cached;
+  const isMarked = (one: Workload) => checksumOf(one) !== undefined;
+  if (
+    owner === undefined &&
+    (hasMark(cached) || workloads.some(isMarked) || wanted.some((wish) => open.includes(wish)))
+  ) {
+    params = await mutex.run(`argocd ${namespace}`, async () => {
+      const written = await writeParameters(deps, scope, wanted);
+      await restartReaders(deps, scope, settledOf(written));
+      return written;
+    });
+  }
+  return server && judgeParameters({ namespace, wishes, params, server, workloads, owner, isConsented });
+}
+
+const hasMark = (params: ConfigMap | undefined) => params?.metadata.annotations?.[keys.settledParams] !== undefined;
+
+/** Brings the ConfigMap up to date. A change in between is a conflict. */
+async function writeParameters(
+  { client, caches, applier, events }: ArgoCdDeps,
+  { namespace, gitOpsCluster, signal }: ArgoCdScope,
+  wanted: readonly Wish[],
+): Promise<ConfigMap | undefined> {
+  const key = { namespace, name: argoCdParamsName };
+  const live = await applier.current(configMaps, key, caches.argoCdParams(namespace), signal);
+  const before = settledOf(live);
+  const { data, settled } = planParameters(live?.data ?? {}, before, wanted);
+  if (Object.keys(data).length === 0 && isDeepStrictEqual(settled, before)) {
+    return live;
+  }
+  const options = { fieldManager, signal };
+  const mark = Object.keys(settled).length === 0 ? null : JSON.stringify(settled);
+  const what = `ConfigMap ${namespace}/${argoCdParamsName}`;
+  if (live === undefined) {
+    const labels = { [wellKnown.managedByLabel]: managedBy, [wellKnown.partOfLabel]: 'argocd' };
+    const metadata = { ...key, labels, annotations: { [keys.settledParams]: mark ?? '' } };
+    const made = await client.create(configMaps, { metadata, data: data as Record<string, string> }, options);
+    applier.wrote(configMaps, made);
+    events.normal(gitOpsCluster, 'HubArgoCDConfigured', `${what} is created with ${changesText(data)}`);
+    return made;
+  }
+  const { uid, resourceVersion } = live.metadata;
+  const left = Object.keys(live.data ?? {}).filter((name) => data[name] !== null);
+  if (isOurs(live) && mark === null && left.length === 0) {
+    await client.delete(configMaps, key, { uid, resourceVersion, signal });
+    events.normal(gitOpsCluster, 'HubArgoCDGivenBack', `${what}, which the controller had created, is deleted`);
+    return undefined;
+  }
+  const metadata = { resourceVersion, annotations: { [keys.settledParams]: mark } };
+  const written = await client.mergePatch(configMaps, key, { metadata, data }, options);
+  applier.wrote(configMaps, written);
+  if (Object.keys(data).length > 0) {
+    const reason = wanted.some(({ parameter }) => parameter in data) ? 'HubArgoCDConfigured' : 'HubArgoCDGivenBack';
+    events.normal(gitOpsCluster, reason, `${what} is changed: ${changesText(data)}`);
+  }
+  return written;
+}
+
+const changesText = (data: Readonly<Record<string, string | null>>) =>
+  Object.entries(data)
+    .map(([name, value]) => (value === null ? `${name} removed` : `${name}=${JSON.stringify(value)}`))
+    .join(', ');
+
+/** Replaces the pods of the programs that read what the controller has set, or had set. */
+async function restartReaders(
+  { client, caches, applier, events }: ArgoCdDeps,
+  { namespace, gitOpsCluster, signal }: ArgoCdScope,
+  settled: Settled,
+): Promise<void> {
+  const refused: string[] = [];
+  for (const cached of caches.argoCdWorkloads(namespace)) {
+    const type: ResourceType<Workload> = cached.kind === 'StatefulSet' ? statefulSets : deployments;
+    const workload = (await applier.current(type, cached.metadata, cached, signal)) ?? cached;
+    const checksum = checksumFor(workload, settled) ?? null;
+    if ((checksumOf(workload) ?? null) === checksum) {
+      continue;
+    }
+    const patch = { spec: { template: { metadata: { annotations: { [checksumKey]: checksum } } } } };
+    try {
+      applier.wrote(type, await client.mergePatch(type, workload.metadata, patch, { fieldManager, signal }));
+      events.normal(gitOpsCluster, 'HubArgoCDRestarted', `${workloadText(workload)} reads changed parameters`);
+    } catch (error) {
+      if (isForbidden(error)) {
+        refused.push(
+          `kubectl -n ${namespace} patch ${workloadText(workload)} --type merge -p '${JSON.stringify(patch)}'`,
+        );
+      } else if (!isNotFound(error)) {
+        throw error;
+      }
+    }
+  }
+  if (refused.length > 0) {
+    throw new RestartRefusedError(refused);
+  }
+}
+
+const checksumOf = ({ spec }: Workload) => spec?.template?.metadata?.annotations?.[checksumKey];
+
+/** The checksum of what a program reads of the parameters that the controller has set; undefined when it reads none. */
+export function checksumFor(workload: Workload, settled: Settled): string | undefined {
+  const read = Object.entries(settled)
+    .filter(([parameter]) => takesFromParams(workload, parameter as keyof Settled))
+    .map(([parameter, { set }]) => [parameter, set]);
+  return read.length === 0 ? undefined : createHash('sha256').update(JSON.stringify(read)).digest('hex');
+}

@@ -1,0 +1,65 @@
+import { matchesAny } from '../../lib/argocd/index.ts';
+import { namesText, quoted, redisProxyName } from '../hub/index.ts';
+import type { Parameter } from './parameters.ts';
+
+/** Address of the principal's Redis proxy for Argo CD in the same namespace. */
+const redisProxy = `${redisProxyName}:6379`;
+
+/** What a parameter of the hub's Argo CD must be, so that its UI shows the clusters. */
+export interface Wish {
+  readonly parameter: Parameter;
+  readonly wanted: string;
+  /** Whether a value is as good as the wanted one. */
+  readonly fits: (value: string) => boolean;
+  /** Whether nothing is lost when the wanted value takes the place of this one. Other values are the user's. */
+  readonly mayReplace: (value: string) => boolean;
+  /** What does not work without it. */
+  readonly effect: string;
+  /** What to know before a value of the user's own is replaced. */
+  readonly caution: (value: string) => string;
+}
+
+/**
+ * Argo CD's server must take its cache from the principal's proxy, which adds the resource trees of the clusters.
+ * @param forwardsTo address of the Redis to which the proxy passes on everything else: only that one may be replaced
+ */
+export function redisWish(namespace: string, forwardsTo: string): Wish {
+  const same = (a: string, b: string) => inNamespace(a, namespace) === inNamespace(b, namespace);
+  return {
+    parameter: 'redis.server',
+    wanted: redisProxy,
+    fits: (value) => same(value, redisProxy),
+    mayReplace: (value) => same(value, forwardsTo),
+    effect: 'the UI shows no resource trees of the clusters',
+    caution: (value) =>
+      `The proxy forwards to ${quoted(forwardsTo)}: if Argo CD's Redis is ${quoted(value)}, first set the chart's value principal.redis.server.address to it`,
+  };
+}
+
+/** Argo CD must serve the Applications in these namespaces, which have the names of clusters. */
+export function namespacesWish(clusters: readonly string[]): Wish {
+  const left = (value: string) => clusters.filter((cluster) => !matchesAny(entriesOf(value), cluster));
+  return {
+    parameter: 'application.namespaces',
+    wanted: '*',
+    fits: (value) => left(value).length === 0,
+    mayReplace: (value) => value.trim() === '',
+    effect: "the UI does not show the Applications in the clusters' namespaces",
+    caution: (value) => `It leaves out ${namesText(left(value))}. Instead of "*" you can add them to the list`,
+  };
+}
+
+/** Entries of the list that are looked at: whoever lists more meant a glob. */
+const mostEntries = 1_000;
+const entriesOf = (value: string) =>
+  value
+    .split(',', mostEntries)
+    .map((entry) => entry.trim())
+    .filter((entry) => entry !== '');
+
+/** An address of a Service without the parts that are implied in its namespace. */
+function inNamespace(address: string, namespace: string): string {
+  const [, host = address, port = ''] = /^(.*?)\.?(:\d+)?$/.exec(address.trim()) ?? [];
+  const implied = new RegExp(`^([^.]+)\\.${namespace}(\\.svc(\\.cluster\\.local)?)?$`);
+  return `${host.replace(implied, '$1')}${port || ':6379'}`;
+}
