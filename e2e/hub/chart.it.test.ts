@@ -245,6 +245,23 @@ describe('the charts', () => {
     expect(objects.some(({ metadata }) => metadata.name === 'argocd-server')).toBe(false);
   });
 
+  it("let the controller restart programs of the hub's own Argo CD only with consent, and those that read its settings", async () => {
+    const name = 'argocd-agent-addon-controller-configure';
+    const unasked = await render({ 'hubArgoCD.install': false });
+    expect(unasked.some(({ metadata }) => metadata.name === name)).toBe(false);
+    expect(controllerArgs(unasked).filter((arg) => arg.includes('configure'))).toEqual([]);
+    const asked = await render({ 'hubArgoCD.configure': true, 'global.argoCDNamespace': 'gitops' });
+    expect(controllerArgs(asked)).toContain('--configure-argocd=gitops');
+    const { metadata, rules } = named(asked, 'Role', name);
+    expect(metadata.namespace).toBe('gitops');
+    const apps = { apiGroups: ['apps'], verbs: ['patch'] };
+    const readers = ['argocd-server', 'argocd-repo-server', 'argocd-notifications-controller'];
+    expect(rules).toEqual([
+      { ...apps, resources: ['deployments'], resourceNames: readers },
+      { ...apps, resources: ['statefulsets'], resourceNames: ['argocd-application-controller'] },
+    ]);
+  });
+
   it('give the controller what clusters run and how they follow, and the GitOpsCluster what only it follows', async () => {
     const everywhere = { type: 'Progressive', progressive: { maxConcurrency: 5, maxFailures: '20%' } };
     const here = { type: 'ProgressivePerGroup', progressivePerGroup: { progressDeadline: 'None' } };

@@ -249,8 +249,12 @@ describe("an operator's own Argo CD", () => {
         .map(({ metadata }) => `${metadata.name} ${metadata.uid} ${metadata.generation}`);
     const before = await versions();
     expect(before).toHaveLength(4);
-    await onHub('install');
-    await onHub('upgrade', '--no-hooks');
+    expect(await onHub('install')).toContain(
+      `kubectl -n argocd patch configmap argocd-cmd-params-cm --type merge -p '{"data":{"redis.server":"argocd-agent-redis-proxy:6379"}}'`,
+    );
+    const notes = await onHub('upgrade', '--no-hooks', '--set', 'hubArgoCD.configure=true');
+    expect(notes).toContain('The controller sets that (hubArgoCD.configure)');
+    expect(notes).not.toContain('patch configmap');
     expect(await deploymentNames('argocd')).toContain('argocd-agent-principal');
     await onHub('uninstall', '--no-hooks');
     expect(await versions()).toEqual(before);

@@ -1,12 +1,24 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { configMaps, deployments, type KubeObject, namespaces, resourceType } from '../../lib/kube/index.ts';
+import {
+  type ConfigMap,
+  configMaps,
+  type Deployment,
+  deployments,
+  endpointSlices,
+  type KubeObject,
+  namespaces,
+  resourceType,
+  roles,
+  type StatefulSet,
+  statefulSets,
+} from '../../lib/kube/index.ts';
 import { waitForObjects } from '../fleet/wait.ts';
 import { type Ocm, ocmManagedClusters, ocmManifestWorks, startOcm } from '../ocm/index.ts';
 import { freePort } from '../pair/index.ts';
 import { requestsOf } from '../rights/index.ts';
 import { type Cluster, startCluster } from '../testbed/index.ts';
-import { addonChart, helm, installCrds, ocmCrds } from './index.ts';
+import { addonChart, applyPublishedArgoCd, argoCdCrds, helm, installCrds, ocmCrds } from './index.ts';
 
 const releaseNamespace = 'open-cluster-management-agent-addon';
 interface GitOpsCluster extends KubeObject {
@@ -53,6 +65,12 @@ class Podlike {
 }
 
 let hub: Cluster;
+
+/** Installs or changes the release. No node runs hooks here. */
+async function onHub(command: 'install' | 'upgrade', ...args: string[]): Promise<void> {
+  const all = [command, 'argocd-agent-addon', addonChart, '--namespace', releaseNamespace, '--no-hooks', ...args];
+  await helm(all, { kubeconfig: hub.kubeconfig });
+}
 let ocm: Ocm | undefined;
 const programs: Podlike[] = [];
 
@@ -87,7 +105,10 @@ function satisfied<T extends KubeObject>(type: ReturnType<typeof resourceType<T>
 
 beforeAll(async () => {
   hub = await startCluster({ audit: true });
-  await installCrds(hub.client, await ocmCrds('hub'));
+  await installCrds(hub.client, [...(await ocmCrds('hub')), ...(await argoCdCrds())]);
+  // The hub has an Argo CD of its own.
+  await hub.client.create(namespaces, { metadata: { name: 'argocd' } });
+  await applyPublishedArgoCd(hub.client, 'argocd');
   ocm = await startOcm(hub);
   const [port, health, controllerHealth] = [await freePort(), await freePort(), await freePort()];
   const values = {
@@ -109,12 +130,7 @@ beforeAll(async () => {
     },
   };
   const sets = Object.entries(values).flatMap(([key, value]) => ['--set-json', `${key}=${JSON.stringify(value)}`]);
-  await helm(
-    ['install', 'argocd-agent-addon', addonChart, '--namespace', releaseNamespace, '--create-namespace', ...sets],
-    {
-      kubeconfig: hub.kubeconfig,
-    },
-  );
+  await onHub('install', '--create-namespace', ...sets);
 });
 afterAll(async () => {
   await Promise.all(programs.map((program) => program.stop()));
@@ -125,7 +141,8 @@ afterAll(async () => {
 describe("the chart's rights", { timeout: 600_000 }, () => {
   it('ocm defect M10: are enough for controller and principal to enroll a cluster and to let it go', async () => {
     const principal = await start('argocd', 'argocd-agent-principal', 'argocd-agent.ts', ['principal']);
-    const controller = await start(releaseNamespace, 'argocd-agent-addon-controller', 'gitops-controller.ts');
+    const run = () => start(releaseNamespace, 'argocd-agent-addon-controller', 'gitops-controller.ts');
+    let controller = await run();
     await hub.client.create(ocmManagedClusters, {
       metadata: { name: 'cluster1' },
       spec: { hubAcceptsClient: true, leaseDurationSeconds: 60 },
@@ -150,6 +167,33 @@ describe("the chart's rights", { timeout: 600_000 }, () => {
     // There is no Redis here, which it bears and says.
     const complaints = principal.output.split('\n').filter((line) => /"level":"(warning|error)"/.test(line));
     expect(complaints.filter((line) => !line.includes('Redis cannot be used'))).toEqual([]);
+    // With hubArgoCD.configure the controller may restart what reads its settings; without, until it has given them back.
+    const mayRestart = async () => (await hub.client.list(roles, { namespace: 'argocd' })).some(isForRestarts);
+    const isForRestarts = ({ metadata }: KubeObject) => metadata.name === 'argocd-agent-addon-controller-configure';
+    const redisOf = (all: ConfigMap[]) =>
+      all.find(({ metadata }) => metadata.name === 'argocd-cmd-params-cm')?.data?.['redis.server'];
+    const restarted = (all: (Deployment | StatefulSet)[]) =>
+      all.filter(({ spec }) => spec?.template?.metadata?.annotations?.['checksum/argocd-cmd-params-cm']).length;
+    expect(await mayRestart()).toBe(false);
+    // The principal runs, but in no pod.
+    const labels = { 'kubernetes.io/service-name': 'argocd-agent-principal' };
+    await hub.client.create(endpointSlices, {
+      metadata: { namespace: 'argocd', name: 'argocd-agent-principal-1', labels },
+      addressType: 'IPv4',
+      endpoints: [{ addresses: ['10.0.0.1'] }],
+      ports: [],
+    });
+    for (const configure of [true, false]) {
+      await controller.stop();
+      await onHub('upgrade', '--reuse-values', '--set', `hubArgoCD.configure=${configure}`);
+      expect(await mayRestart()).toBe(true);
+      controller = await run();
+      await satisfied(configMaps, (all) => redisOf(all) === (configure ? 'argocd-agent-redis-proxy:6379' : undefined));
+      await satisfied(deployments, (all) => restarted(all) > 0 === configure);
+      await satisfied(statefulSets, (all) => restarted(all) > 0 === configure);
+    }
+    await onHub('upgrade', '--reuse-values');
+    expect(await mayRestart()).toBe(false);
     const uninstall = await start(releaseNamespace, 'argocd-agent-addon-controller', 'gitops-controller.ts', [
       'uninstall',
       '--namespace=argocd',

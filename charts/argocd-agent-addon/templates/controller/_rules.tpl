@@ -30,6 +30,18 @@ that another version of the release has served have its finalizer. Empty where H
 {{- dict "enrolled" $enrolled "others" $others | toJson -}}
 {{- end }}
 
+{{/*
+"true" when the controller may restart programs of the hub's own Argo CD: hubArgoCD.configure says so, or what it has set there
+is still to be given back. Its annotation shows that.
+*/}}
+{{- define "addon.mayRestartArgoCD" -}}
+{{- $params := lookup "v1" "ConfigMap" (include "addon.argoCDNamespace" .) "argocd-cmd-params-cm" -}}
+{{- $settled := dig "metadata" "annotations" dict ($params | default dict) -}}
+{{- if or .Values.hubArgoCD.configure (hasKey $settled "apps.open-cluster-management.io/settled-params") -}}
+true
+{{- end -}}
+{{- end }}
+
 {{/* What the controller reads and writes in the namespace of a GitOpsCluster. */}}
 {{- define "addon.gitOpsNamespaceRules" -}}
 # Certificates, keys and Argo CD's cluster Secrets.
