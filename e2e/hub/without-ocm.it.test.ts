@@ -6,6 +6,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFailed } f
 import { parseAllDocuments } from 'yaml';
 import { until } from '../../lib/base/testing.ts';
 import {
+  configMaps,
   deployments,
   type KubeObject,
   namespaces,
@@ -213,6 +214,15 @@ describe('without Open Cluster Management', { timeout: 400_000 }, () => {
     expect(out).not.toContain('argocd-agent-enrolment');
     expect(await hub.client.get(namespaces, { name: 'edge-5' })).toBeDefined();
     expect(await hub.client.get(namespaces, { name: 'edge-1' })).toBeUndefined();
+
+    const key = { namespace, name: `${principal}-params` };
+    const mapped = (isMapped: boolean) => ({ data: { 'principal.destination-based-mapping': String(isMapped) } });
+    await hub.client.mergePatch(configMaps, key, mapped(false));
+    const { err } = await operator('enroll', 'edge-6');
+    expect(err).toContain(
+      'the principal does not handle Applications in namespace edge-6: add it to principal.allowed-',
+    );
+    await hub.client.mergePatch(configMaps, key, mapped(true));
   });
 
   it('certificates are renewed by the agent, and by pki, while the agent stays connected', async () => {

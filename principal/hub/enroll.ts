@@ -1,5 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
+import { matchesAny } from '../../lib/argocd/index.ts';
 import type { AgentMode } from '../../lib/auth/index.ts';
 import { splitHostPort, wellKnown, withoutBrackets } from '../../lib/base/index.ts';
 import { configMaps, isAlreadyExists, namespaces, type Secret, secrets } from '../../lib/kube/index.ts';
@@ -60,6 +61,10 @@ export async function enrollAgent(name: string, flags: Flags, signal: AbortSigna
     const mode = flags.mode as AgentMode;
     if (mode === 'autonomous' || !isMappedByDestination) {
       await ensureNamespace(hub, name, signal);
+    }
+    if (!isMappedByDestination && !isHandled(params, name)) {
+      const hint = 'add it to principal.allowed-namespaces, or set principal.destination-based-mapping';
+      say(`the principal does not handle Applications in namespace ${name}: ${hint}`);
     }
     const token = isTokenWanted ? newToken(name) : undefined;
     if (token !== undefined) {
@@ -150,6 +155,12 @@ async function principalParams(
 ): Promise<Readonly<Record<string, string>>> {
   const [found] = await client.list(configMaps, { namespace, labelSelector: principalLabels, signal });
   return found?.data ?? {};
+}
+
+/** Whether the principal handles Applications in a namespace; true when its settings are not known. */
+function isHandled(params: Readonly<Record<string, string>>, namespace: string): boolean {
+  const allowed = (params['principal.allowed-namespaces'] ?? '').split(',').map((entry) => entry.trim());
+  return Object.keys(params).length === 0 || matchesAny(allowed, namespace);
 }
 
 async function ensureNamespace({ client }: OperatorHub, name: string, signal: AbortSignal): Promise<void> {
