@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { StatefulSet } from '../../lib/kube/index.ts';
 import type { FleetDeps } from './fleet-deps.ts';
-import { checkHubArgoCd } from './hub-argo-cd-step.ts';
+import { checkDeliveredVersion, checkHubArgoCd } from './hub-argo-cd-step.ts';
 
 function check(...controllers: { image?: string; replicas?: number }[]) {
   const found = controllers.map(
@@ -46,4 +46,31 @@ test('none, or one without replicas, is well; of several the worst counts', () =
   expect(check()).toMatchObject({ status: 'True', message: 'The hub runs no application controller of its own' });
   expect(check({ image: 'argocd:v3.2.6', replicas: 0 })).toMatchObject({ status: 'True' });
   expect(check({ image: 'argocd:v3.4.0' }, { image: 'argocd:v3.2.6', replicas: 2 })).toMatchObject({ status: 'False' });
+});
+
+function delivered(image: string, argoCDAgentAddon: object = {}) {
+  const caches = { crd: () => undefined, hubImage: () => image, principalImage: () => undefined };
+  const gitOpsCluster = { metadata: { namespace: 'argocd', name: 'fleet' }, spec: { argoCDAgentAddon } };
+  const deps = { caches, delivery: { agentImage: 'agent:1' } } as never;
+  return checkDeliveredVersion(deps, { namespace: 'argocd', gitOpsCluster: gitOpsCluster as never });
+}
+
+test.each(['quay.io/argoproj/argocd:v3.3.0', 'argocd:v3.5.1', 'argocd:v3.6.0-rc1'])('clusters may get %s', (image) => {
+  expect(delivered(image)).toMatchObject({ status: 'True' });
+});
+
+test('clusters that get an older or a newer Argo CD than is known are reported, with what to do', () => {
+  expect(delivered('r:5000/argocd:v3.2.6')).toMatchObject({
+    status: 'False',
+    reason: 'VersionNotSupported',
+    message:
+      'the clusters get Argo CD 3.2 (image "r:5000/argocd:v3.2.6"), which is too old; 3.3 to 3.6 are supported: update the hub\'s Argo CD, or set the chart\'s value managedArgoCD.image',
+  });
+  expect(delivered('argocd:v2.14.1')).toMatchObject({ status: 'False' });
+  expect(delivered('argocd:v3.7.0')).toMatchObject({ status: 'Unknown', reason: 'VersionUnknown' });
+});
+
+test('nothing is said of an Argo CD whose version is not known, or that the clusters have themselves', () => {
+  expect(delivered('argocd@sha256:00ff')).toBeUndefined();
+  expect(delivered('argocd:v3.2.6', { argoCD: 'Existing' })).toBeUndefined();
 });

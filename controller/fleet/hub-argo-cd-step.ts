@@ -3,7 +3,7 @@ import type { Deployment, StatefulSet } from '../../lib/kube/index.ts';
 import { namespacesWish, redisWish, settleArgoCd, type Wish } from '../argocd/index.ts';
 import { hasReadyEndpoint } from '../endpoint/index.ts';
 import { type GitOpsCluster, isRetaining, type StepReport, type StepResult, succeeded } from '../hub/index.ts';
-import { parseGitOpsCluster } from '../spec/index.ts';
+import { type HubState, parseGitOpsCluster, releaseOf } from '../spec/index.ts';
 import type { Fleet, FleetDeps } from './fleet-deps.ts';
 
 /** Reports whether the hub's own Argo CD fits the fleet, and configures it with its owner's consent. */
@@ -12,7 +12,7 @@ export async function ensureHubArgoCd(
   fleet: Pick<Fleet, 'namespace' | 'gitOpsCluster' | 'signal'>,
 ): Promise<StepReport> {
   const parameters = await settleHubArgoCd(deps, fleet);
-  return { result: worstOf([checkHubArgoCd(deps, fleet).result, parameters]) };
+  return { result: worstOf([checkHubArgoCd(deps, fleet).result, checkDeliveredVersion(deps, fleet), parameters]) };
 }
 
 /**
@@ -92,6 +92,41 @@ function resultFor({ metadata: { namespace, name }, spec }: StatefulSet | Deploy
   }
   const message = `${subject} is of version ${major}.${minor} and reconciles the fleet's Applications beside the clusters: ${advice}`;
   return { status: 'False', reason: 'HubReconcilesApplications', message };
+}
+
+/** Minor versions of Argo CD 3 whose manifests, CRDs and protocols this version of the project knows. */
+const supported = { oldest: 3, newest: 6 };
+
+/** Reports clusters that get an Argo CD which this version of the project does not know. They follow the hub. */
+export function checkDeliveredVersion(
+  { caches, delivery }: Pick<FleetDeps, 'delivery'> & { caches: HubState },
+  { namespace, gitOpsCluster }: Pick<Fleet, 'namespace' | 'gitOpsCluster'>,
+): StepResult {
+  const addOn = parseGitOpsCluster(gitOpsCluster).addOn.value;
+  const image = addOn && releaseOf({ caches, delivery }, namespace, addOn).version.argoCD;
+  const [major, minor] = (image && versionOf(image)) || [];
+  if (image === undefined || major === undefined || minor === undefined) {
+    return undefined;
+  }
+  const range = `3.${supported.oldest} to 3.${supported.newest} are supported`;
+  const subject = `the clusters get Argo CD ${major}.${minor} (image ${JSON.stringify(image)})`;
+  if (major < 3 || (major === 3 && minor < supported.oldest)) {
+    const advice = "update the hub's Argo CD, or set the chart's value managedArgoCD.image";
+    return {
+      status: 'False',
+      reason: 'VersionNotSupported',
+      message: `${subject}, which is too old; ${range}: ${advice}`,
+    };
+  }
+  if (major > 3 || minor > supported.newest) {
+    const advice = 'update this add-on';
+    return {
+      status: 'Unknown',
+      reason: 'VersionUnknown',
+      message: `${subject}, which is newer than any known; ${range}: ${advice}`,
+    };
+  }
+  return succeeded(`${subject}`);
 }
 
 /** Major and minor version from the tag of an image, for example `quay.io/argoproj/argocd:v3.2.6`. */

@@ -6,7 +6,7 @@ export type StepResult =
   | undefined;
 
 /**
- * Condition reasons: those of argocd-pull-integration, three about the hub's Argo CD, `Conflict`: another GitOpsCluster owns
+ * Condition reasons: those of argocd-pull-integration, four about the hub's Argo CD, `Conflict`: another GitOpsCluster owns
  * a cluster, and two about a namespace in which the controller has no rights.
  */
 export type StepReason =
@@ -17,6 +17,7 @@ export type StepReason =
   | 'NoClusters'
   | 'HubReconcilesApplications'
   | 'VersionUnknown'
+  | 'VersionNotSupported'
   | 'HubArgoCDNotConfigured'
   | 'Conflict'
   | 'NamespaceNotServed'
