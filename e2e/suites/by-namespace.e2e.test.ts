@@ -201,6 +201,14 @@ describe('rules of the AppProject that name the cluster', () => {
   });
 });
 
+test("the hub's own Argo CD is set up for Applications in the namespace of the cluster", async () => {
+  const found = await fleet.hub.client.get(fleetGitOpsClusters, { namespace: 'argocd', name: 'gitops-cluster' });
+  expect(found?.status?.conditions?.find(({ type }) => type === 'HubArgoCDCompatible')).toMatchObject({
+    status: 'True',
+    message: expect.stringContaining("Argo CD's server argocd/argocd-server is set up for live access"),
+  });
+});
+
 test("its copy is in the namespace of the cluster's Argo CD, and leaves with it", async () => {
   expect((await far().get(fleetApplications, onCluster))?.spec?.destination).toEqual({
     name: 'in-cluster',
