@@ -12,7 +12,7 @@ import { Templates } from '../lib/manifests/index.ts';
 import { ClusterReconciler, defaultTroubleDelays, type TroubleDelays } from './cluster/index.ts';
 import { areIdle, type ObservedCondition, runQueues } from './daemon/index.ts';
 import { FleetReconciler } from './fleet/index.ts';
-import { Applier, addOnName, Caches, clustersOf, identifyHub, keys } from './hub/index.ts';
+import { Applier, addOnName, Caches, clustersOf, type GitOpsCluster, identifyHub, isGuest, keys } from './hub/index.ts';
 import { ClusterReports, Ownership } from './ownership/index.ts';
 import { Renderings } from './render/index.ts';
 import { Rollouts } from './rollout/index.ts';
@@ -24,8 +24,10 @@ export interface ControllerOptions {
   readonly client: KubeClient;
   readonly logger: Logger;
   readonly delivery: DeliverySettings;
-  /** The namespaces whose GitOpsClusters are served. Default: all. */
+  /** The namespaces with a principal. Default: all. */
   readonly watchNamespaces?: readonly string[];
+  /** The one of them whose principal serves the GitOpsClusters of other namespaces. Default: they are not served. */
+  readonly argoCdNamespace?: string;
   /** Namespaces whose own Argo CD may be given the parameters that live access needs. Default: none. */
   readonly configuredNamespaces?: readonly string[];
   /** Name of this process in Events. */
@@ -60,9 +62,9 @@ export class Controller {
   readonly #selections = new Map<string, ReadonlySet<string>>();
 
   constructor(options: ControllerOptions) {
-    const { client, logger } = options;
+    const { client, logger, watchNamespaces, argoCdNamespace } = options;
     this.#options = options;
-    this.#caches = new Caches({ client, logger, watchNamespaces: options.watchNamespaces });
+    this.#caches = new Caches({ client, logger, watchNamespaces, argoCdNamespace });
     this.#ownership = new Ownership(this.#caches, { settleMs: options.settleMs });
     this.#applier = new Applier(client);
     this.#events = new EventRecorder({
@@ -193,6 +195,7 @@ export class Controller {
       }
       this.#fleetQueue.add(keyOf(now));
       this.#selectionChanged(keyOf(now));
+      this.#addressChanged(now, old);
     });
     on(caches.placements, ({ metadata }) => this.#placementChanged(metadata.namespace ?? '', metadata.name));
     on(caches.decisions, ({ metadata }) =>
@@ -254,7 +257,7 @@ export class Controller {
       }
     });
     caches.onNamespaceChange((namespace) => {
-      for (const one of caches.gitOpsClusters.list(namespace)) {
+      for (const one of caches.sharing(namespace)) {
         this.#fleetQueue.add(keyOf(one));
       }
     });
@@ -278,6 +281,19 @@ export class Controller {
       }
       this.#fleetQueue.add(keyOf(one));
       this.#selectionChanged(keyOf(one));
+    }
+  }
+
+  /** GitOpsClusters of other namespaces use the principal's address that one of its own namespace sets. */
+  #addressChanged(now: GitOpsCluster, old: GitOpsCluster | undefined): void {
+    const { namespace = '', deletionTimestamp } = now.metadata;
+    const of = (one: GitOpsCluster) => JSON.stringify(parseGitOpsCluster(one).server.value);
+    const isHost = !isGuest(now, this.#caches.principalNamespaceOf(now));
+    if (!isHost || (old && !deletionTimestamp && of(old) === of(now))) {
+      return;
+    }
+    for (const one of this.#caches.sharing(namespace).filter((other) => isGuest(other, namespace))) {
+      this.#fleetQueue.add(keyOf(one));
     }
   }
 

@@ -20,9 +20,11 @@ import {
   agentSubject,
   clusterClientName,
   deliveredSecretName,
+  isGuest,
   keys,
   labelValue,
 } from '../hub/index.ts';
+import type { Foundation } from '../spec/index.ts';
 import {
   authorityInUse,
   type ClientCertificatePlan,
@@ -113,6 +115,11 @@ export async function ensureImported(
   return { renewAt, skippedLabels: copied.skipped };
 }
 
+/** With the namespace for guests: an ApplicationSet that selects the clusters of a Placement gets those of no other one. */
+function placementName({ gitOpsCluster, namespace, placement }: Foundation): string {
+  return isGuest(gitOpsCluster, namespace) ? `${gitOpsCluster.metadata.namespace}.${placement}` : placement;
+}
+
 /** The Argo CD cluster Secret. Argo CD on the hub shows the cluster; its application controllers skip it. */
 function clusterSecret({ cluster, foundation }: Enrolment, certificate: KeyCertificate, copied: CopiedLabels): Secret {
   const { labels, annotations } = ownerMetadata(foundation.key, cluster, 'cluster');
@@ -125,7 +132,7 @@ function clusterSecret({ cluster, foundation }: Enrolment, certificate: KeyCerti
         ...labels,
         [wellKnown.secretTypeLabel]: 'cluster',
         [wellKnown.agentNameLabel]: cluster,
-        'placement-name': labelValue(foundation.placement),
+        'placement-name': labelValue(placementName(foundation)),
       },
       annotations: {
         ...annotations,

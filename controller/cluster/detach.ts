@@ -5,6 +5,7 @@ import {
   isConditionTrue,
   isNotFound,
   leases,
+  parseKey,
   rfc3339,
   secrets,
 } from '../../lib/kube/index.ts';
@@ -49,7 +50,7 @@ interface Detachment {
   readonly signal: AbortSignal;
   /** The GitOpsCluster that owned the cluster, as `namespace/name`. */
   readonly owner: string | undefined;
-  /** The namespace of the GitOpsCluster. */
+  /** The namespace of the principal. */
   readonly namespace: string;
   readonly gitOpsCluster: GitOpsCluster | undefined;
   /** Whether each step waits until the cluster has carried it out. */
@@ -77,8 +78,13 @@ export async function detachCluster(
 ): Promise<DetachProgress | undefined> {
   const { caches, client } = deps;
   const owner = currentOwnerOf(cluster, caches);
-  const [namespace = '', name = ''] = owner?.split('/') ?? [];
-  const gitOpsCluster = caches.gitOpsClusters.get({ namespace, name });
+  const ownerKey = parseKey(owner ?? '');
+  const gitOpsCluster = caches.gitOpsClusters.get(ownerKey);
+  // Without its GitOpsCluster, only the cluster's Secrets show where its principal is.
+  const [secret] = caches.ownSecrets.byIndex('cluster', labelValue(cluster));
+  const { namespace = '' } = gitOpsCluster
+    ? { namespace: caches.principalNamespaceOf(gitOpsCluster) }
+    : (secret?.metadata ?? ownerKey);
   const [addOn] = caches.addOns.list(cluster);
   const mustWait = canAct(caches.managedClusters.get({ name: cluster })) && !isForced(addOn, gitOpsCluster);
   const detachment: Detachment = { cluster, now, signal, owner, namespace, gitOpsCluster, mustWait };

@@ -57,6 +57,7 @@ export const controllerCommand = command({
           },
           watchNamespaces: flags['watch-namespaces'],
           configuredNamespaces: flags['configure-argocd'],
+          argoCdNamespace: flags['argocd-namespace'],
           instance,
           concurrency: flags.concurrency,
           drainMs: flags['drain-timeout'],

@@ -22,13 +22,14 @@ export const controllerFlags = {
         : `${JSON.stringify(value)} is not supported by this version; it must be one of: controller, cleanup, basic`,
   }),
   'argocd-namespace': stringFlag({
-    usage: "with --mode=cleanup: Argo CD's namespace; otherwise the namespace of each GitOpsCluster is used",
+    usage:
+      "Argo CD's namespace; with --watch-namespaces, its principal serves the GitOpsClusters of all other namespaces if it is one of these",
     default: 'argocd',
     env: 'ARGOCD_NAMESPACE',
   }),
   'watch-namespaces': listFlag({
     usage:
-      'namespaces whose GitOpsClusters are served, separated by commas; the controller then needs no right in others, and reports GitOpsClusters there as NamespaceNotServed; empty: all namespaces',
+      'namespaces whose GitOpsClusters have a principal there, separated by commas; the controller then needs no right on Secrets in others, whose GitOpsClusters use the principal in --argocd-namespace; empty: all namespaces',
     check: refuseNonNamespaces,
   }),
   'configure-argocd': listFlag({
@@ -73,6 +74,9 @@ export const renderFlags = {
   ...imageFlags,
   cluster: stringFlag({ usage: 'name of the managed cluster' }),
   namespace: stringFlag({ usage: 'namespace of the GitOpsCluster', short: 'n', default: 'argocd' }),
+  'argocd-namespace': stringFlag({
+    usage: 'namespace of the principal; default: the one that serves the GitOpsCluster now, else its own one',
+  }),
   name: stringFlag({ usage: 'name of the GitOpsCluster; default: the only one of the namespace' }),
   gitopscluster: stringFlag({ usage: 'file with a GitOpsCluster, instead of the one on the hub', short: 'f' }),
   config: stringFlag({ usage: 'file with an AddOnDeploymentConfig, instead of the one that the hub selects' }),

@@ -5,9 +5,17 @@ import { secretText } from '../../lib/pki/index.ts';
 import { configOf, type DeliveredSecrets, type RenderTarget, renderCluster } from '../cluster/index.ts';
 import { connectionOf } from '../daemon/index.ts';
 import { discoverEndpoint } from '../endpoint/index.ts';
-import { Caches, deliveredSecretName, type GitOpsCluster, hubNames, partWorkName } from '../hub/index.ts';
+import {
+  Caches,
+  deliveredSecretName,
+  type GitOpsCluster,
+  gitOpsClusters,
+  hubNames,
+  keys,
+  partWorkName,
+} from '../hub/index.ts';
 import { parseAddOnConfig, type RenderedWork } from '../render/index.ts';
-import { type AddOnSettings, parseGitOpsCluster, releaseOf } from '../spec/index.ts';
+import { type AddOnSettings, type FleetSpec, parseGitOpsCluster, releaseOf, specOnHub } from '../spec/index.ts';
 import { planClientCertificate } from '../trust/index.ts';
 import { deliveryOf } from './delivery-flags.ts';
 import { renderFlags } from './flags.ts';
@@ -47,7 +55,7 @@ const withoutKey: DeliveredSecrets = { ...placeholder, clientCertificate: undefi
 
 async function fromFiles(flags: Flags): Promise<RenderedWork[]> {
   const gitOpsCluster = await readGitOpsCluster(flags.gitopscluster, flags.namespace);
-  const { addOn, server } = specOf(gitOpsCluster);
+  const { addOn, server } = valuesOf(parseGitOpsCluster(gitOpsCluster));
   if (!server.address || !server.port) {
     const fields = 'spec.argoCDAgentAddon.principalServerAddress and principalServerPort';
     throw new FatalError(`without a hub the GitOpsCluster must say ${fields}`);
@@ -70,27 +78,34 @@ async function fromFiles(flags: Flags): Promise<RenderedWork[]> {
 
 async function fromHub(flags: Flags, signal: AbortSignal): Promise<RenderedWork[]> {
   const fromFile = flags.gitopscluster ? await readGitOpsCluster(flags.gitopscluster, flags.namespace) : undefined;
-  const namespace = fromFile?.metadata.namespace ?? flags.namespace;
   const client = KubeClient.load(connectionOf(flags));
   const stop = new AbortController();
-  const caches = new Caches({ client, logger: createLogger({ level: 'error' }), watchNamespaces: [namespace] });
-  const running = caches.run(AbortSignal.any([signal, stop.signal]));
+  let running: Promise<void> | undefined;
   try {
+    const gitOpsCluster = fromFile ?? (await gitOpsClusterOf(client, flags, signal));
+    const { namespace: own = '', annotations } = gitOpsCluster.metadata;
+    const namespace = flags['argocd-namespace'] || annotations?.[keys.principalNamespace] || own;
+    const caches = new Caches({
+      client,
+      logger: createLogger({ level: 'error' }),
+      watchNamespaces: [namespace],
+      argoCdNamespace: namespace,
+    });
+    running = caches.run(AbortSignal.any([signal, stop.signal]));
     await caches.synced(AbortSignal.any([signal, AbortSignal.timeout(30_000)]));
-    const obstacle = caches.obstacleIn(namespace);
+    const obstacle = caches.obstacleTo(gitOpsCluster);
     if (obstacle !== undefined) {
       throw new FatalError(obstacle.message);
     }
     if (!caches.managedClusters.get({ name: flags.cluster })) {
       throw new FatalError(`there is no ManagedCluster ${flags.cluster}, which --cluster names`);
     }
-    const gitOpsCluster = fromFile ?? gitOpsClusterOf(caches, namespace, flags.name);
-    const { addOn, server } = specOf(gitOpsCluster);
+    const delivery = deliveryOf(flags);
+    const { addOn, server } = valuesOf(specOnHub({ caches, delivery }, gitOpsCluster));
     const endpoint = discoverEndpoint(server, caches.serviceExposure(namespace), namespace);
     if ('problem' in endpoint) {
       throw new FatalError(endpoint.problem);
     }
-    const delivery = deliveryOf(flags);
     const read = flags.config ? parseAddOnConfig(await readConfig(flags.config, flags.cluster)) : undefined;
     if (read?.problem !== undefined) {
       throw new FatalError(read.problem);
@@ -111,8 +126,13 @@ async function fromHub(flags: Flags, signal: AbortSignal): Promise<RenderedWork[
   }
 }
 
-function gitOpsClusterOf(caches: Caches, namespace: string, name: string): GitOpsCluster {
-  const found = caches.gitOpsClusters.list(namespace).filter(({ metadata }) => !name || metadata.name === name);
+async function gitOpsClusterOf(
+  client: KubeClient,
+  { namespace, name }: Pick<Flags, 'namespace' | 'name'>,
+  signal: AbortSignal,
+): Promise<GitOpsCluster> {
+  const all = await client.list(gitOpsClusters, { namespace, signal });
+  const found = all.filter(({ metadata }) => !name || metadata.name === name);
   const [only, ...others] = found;
   if (only === undefined) {
     throw new FatalError(`there is no GitOpsCluster ${name ? `${namespace}/${name}` : `in namespace ${namespace}`}`);
@@ -123,8 +143,7 @@ function gitOpsClusterOf(caches: Caches, namespace: string, name: string): GitOp
   return only;
 }
 
-function specOf(gitOpsCluster: GitOpsCluster) {
-  const { server, addOn } = parseGitOpsCluster(gitOpsCluster);
+function valuesOf({ server, addOn }: FleetSpec) {
   if (server.problem !== undefined) {
     throw new FatalError(server.problem);
   }

@@ -23,7 +23,7 @@ export interface FleetDeps extends TrustDeps {
 
 /** One GitOpsCluster, with its state at the beginning of its reconcile. */
 export interface Fleet extends TrustScope {
-  /** `namespace/name`. */
+  /** `namespace/name`. `namespace` alone, in {@link TrustScope}, is that of the principal. */
   readonly key: string;
   readonly spec: FleetSpec;
   readonly selection: ClusterSelection;

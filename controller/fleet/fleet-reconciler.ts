@@ -18,13 +18,7 @@ import {
 } from '../hub/index.ts';
 import type { ClusterSummary } from '../ownership/index.ts';
 import { rolloutCondition } from '../rollout/index.ts';
-import {
-  defaultClusterLabels,
-  defaultRolloutStrategy,
-  type Foundation,
-  parseGitOpsCluster,
-  releaseOf,
-} from '../spec/index.ts';
+import { defaultClusterLabels, defaultRolloutStrategy, type Foundation, releaseOf, specOnHub } from '../spec/index.ts';
 import type { Fleet, FleetDeps, FoundationFindings } from './fleet-deps.ts';
 import { FleetEvents } from './fleet-events.ts';
 import { nextStatus, writeStatus } from './fleet-status.ts';
@@ -61,7 +55,7 @@ export class FleetReconciler {
     if (gitOpsCluster.metadata.deletionTimestamp) {
       return this.#finalize(gitOpsCluster, signal);
     }
-    const obstacle = caches.obstacleIn(namespace);
+    const obstacle = caches.obstacleTo(gitOpsCluster);
     if (obstacle !== undefined) {
       return this.#refuse(gitOpsCluster, obstacle, signal);
     }
@@ -114,9 +108,9 @@ export class FleetReconciler {
   }
 
   #read(gitOpsCluster: GitOpsCluster, signal: AbortSignal): Fleet {
-    const { caches, now, ownership } = this.#deps;
-    const namespace = gitOpsCluster.metadata.namespace ?? '';
-    const spec = parseGitOpsCluster(gitOpsCluster);
+    const { caches, delivery, now, ownership } = this.#deps;
+    const namespace = caches.principalNamespaceOf(gitOpsCluster);
+    const spec = specOnHub({ caches, delivery }, gitOpsCluster);
     return {
       gitOpsCluster,
       key: keyOf(gitOpsCluster),
@@ -194,25 +188,35 @@ export class FleetReconciler {
     }
   }
 
+  /** Holds a GitOpsCluster until its clusters are cleaned up, and records whose principal serves it. */
   async #ensureFinalizer(gitOpsCluster: GitOpsCluster, signal: AbortSignal): Promise<boolean> {
+    const { caches, client } = this.#deps;
     const isLeft = isRetaining(gitOpsCluster);
-    const patch = finalizerPatch(gitOpsCluster, isLeft ? { remove: finalizer } : { add: finalizer });
-    if (patch === undefined) {
+    const change = isLeft ? { remove: finalizer } : { add: finalizer };
+    const { metadata } = finalizerPatch(gitOpsCluster, change) ?? {};
+    // Recorded before anything is made for a cluster.
+    const { namespace, annotations, resourceVersion } = gitOpsCluster.metadata;
+    const principalNamespace = caches.principalNamespaceOf(gitOpsCluster);
+    const isRecorded =
+      principalNamespace === namespace || annotations?.[keys.principalNamespace] === principalNamespace;
+    if (metadata === undefined && isRecorded) {
       return false;
     }
-    if (isLeft) {
+    if (isLeft && metadata !== undefined) {
       await this.#leaveHubArgoCd(gitOpsCluster, signal);
     }
-    await this.#deps.client.mergePatch(gitOpsClusters, gitOpsCluster.metadata, patch, { fieldManager, signal });
+    const record = isRecorded ? {} : { annotations: { [keys.principalNamespace]: principalNamespace } };
+    const patch = { metadata: { resourceVersion, ...metadata, ...record } };
+    await client.mergePatch(gitOpsClusters, gitOpsCluster.metadata, patch, { fieldManager, signal });
     return true;
   }
 
   /** Gives back what only this GitOpsCluster needed of the hub's Argo CD. What cannot be given back holds nobody up. */
   async #leaveHubArgoCd(gitOpsCluster: GitOpsCluster, signal: AbortSignal): Promise<void> {
-    const namespace = gitOpsCluster.metadata.namespace ?? '';
-    if (this.#deps.caches.obstacleIn(namespace) !== undefined) {
+    if (this.#deps.caches.obstacleTo(gitOpsCluster) !== undefined) {
       return;
     }
+    const namespace = this.#deps.caches.principalNamespaceOf(gitOpsCluster);
     try {
       await settleHubArgoCd(this.#deps, { gitOpsCluster, namespace, signal });
     } catch (error) {
@@ -243,8 +247,8 @@ export class FleetReconciler {
     }
     const { client } = this.#deps;
     const key = keyOf(gitOpsCluster);
-    const namespace = gitOpsCluster.metadata.namespace ?? '';
-    const obstacle = this.#deps.caches.obstacleIn(namespace);
+    const namespace = this.#deps.caches.principalNamespaceOf(gitOpsCluster);
+    const obstacle = this.#deps.caches.obstacleTo(gitOpsCluster);
     if (isRetaining(gitOpsCluster)) {
       if (obstacle !== undefined) {
         await this.#retainClusters(key, signal);
@@ -259,8 +263,8 @@ export class FleetReconciler {
       await this.#writeStatus(fleet, summary, await sumUpClusters(fleet, found, summary));
       return undefined;
     }
-    const others = this.#deps.caches.gitOpsClusters
-      .list(namespace)
+    const others = this.#deps.caches
+      .sharing(namespace)
       .filter((other) => other.metadata.uid !== gitOpsCluster.metadata.uid);
     if (others.length === 0) {
       const { principalTls, resourceProxyTls, jwt, authority, authorityTrust } = hubNames;

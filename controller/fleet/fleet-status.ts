@@ -10,6 +10,7 @@ import {
 } from '../../lib/kube/index.ts';
 import { type FleetStatus, fieldManager, type GitOpsCluster, gitOpsClusters } from '../hub/index.ts';
 import type { ClusterSelection, ClusterSummary } from '../ownership/index.ts';
+import { ownerText } from './placement-steps.ts';
 import type { StepOutcome } from './run-step.ts';
 
 /** Number of failing clusters in the status. The CRD allows no more. */
@@ -59,10 +60,11 @@ function fleetStatus(
 ): FleetStatus {
   // Earlier versions wrote a number here.
   const known = typeof before === 'object' && before !== null ? before : undefined;
-  const conflicts = summary.lost.map(({ cluster, owner }) => {
+  const conflicts = summary.lost.map((lost) => {
+    const { cluster } = lost;
     const step = 'PlacementEvaluated';
     const reported = known?.failingClusters?.find((one) => one.name === cluster && one.step === step);
-    const message = `it already belongs to the older GitOpsCluster ${owner}, which keeps it`;
+    const message = `it already belongs to ${ownerText(lost)}, which keeps it`;
     return { cluster, step, reason: 'Conflict', message, since: reported?.since ?? rfc3339(now) };
   });
   const failing = [...summary.failing, ...conflicts].sort(

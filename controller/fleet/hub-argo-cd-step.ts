@@ -16,7 +16,7 @@ export async function ensureHubArgoCd(
 }
 
 /**
- * Configures the hub's own Argo CD for the GitOpsClusters of a namespace. What none of them needs any more is given back;
+ * Configures the hub's own Argo CD for the GitOpsClusters of a principal. What none of them needs any more is given back;
  * GitOpsClusters that are deleted, or are about to be left without a controller, need nothing.
  */
 export function settleHubArgoCd(
@@ -25,7 +25,7 @@ export function settleHubArgoCd(
 ): Promise<StepResult> {
   const { caches, configuredNamespaces } = deps;
   const self = gitOpsCluster.metadata;
-  const others = caches.gitOpsClusters.list(namespace).filter(({ metadata }) => metadata.uid !== self.uid);
+  const others = caches.sharing(namespace).filter(({ metadata }) => metadata.uid !== self.uid);
   const served = [gitOpsCluster, ...others].filter(({ metadata }) => metadata.deletionTimestamp === undefined);
   const isConsented = configuredNamespaces.includes(namespace) && !served.every(isRetaining);
   const isReady = hasReadyEndpoint(caches.serviceExposure(namespace)) !== false;

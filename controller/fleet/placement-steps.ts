@@ -3,6 +3,7 @@ import {
   failed,
   fieldManager,
   type GitOpsCluster,
+  isGuest,
   type Placement,
   placements,
   type StepReport,
@@ -10,7 +11,7 @@ import {
   succeeded,
   type Toleration,
 } from '../hub/index.ts';
-import type { ClusterSummary } from '../ownership/index.ts';
+import type { ClusterSummary, LostCluster } from '../ownership/index.ts';
 import type { Fleet, FleetDeps } from './fleet-deps.ts';
 
 /** OCM's taints for clusters that do not report. Without a toleration the Placement would drop such clusters at once. */
@@ -19,14 +20,18 @@ const tolerated: readonly Toleration[] = [
   { key: 'cluster.open-cluster-management.io/unavailable', operator: 'Exists' },
 ];
 
-/** Adds tolerations to the Placement, so that it keeps clusters that do not report for a while. */
+/**
+ * Adds tolerations to the Placement, so that it keeps clusters that do not report for a while. A Placement in a namespace
+ * without a principal is its users' alone: the controller may not change it, and says what it lacks.
+ */
 export async function ensureTolerations(
   { caches, client }: Pick<FleetDeps, 'caches' | 'client'>,
-  { spec, namespace, signal }: Fleet,
+  { spec, gitOpsCluster, namespace: principalNamespace, signal }: Fleet,
 ): Promise<StepReport> {
   if (spec.placement.problem !== undefined) {
     return { result: failed(`Failed to configure placement tolerations: ${spec.placement.problem}`) };
   }
+  const { namespace = '' } = gitOpsCluster.metadata;
   const key = { namespace, name: spec.placement.value };
   const placement = caches.placements.get(key);
   if (placement === undefined) {
@@ -37,6 +42,11 @@ export async function ensureTolerations(
   const missing = tolerated.filter(
     (one) => !present.some(({ key: name, operator }) => name === one.key && operator === one.operator),
   );
+  if (missing.length > 0 && isGuest(gitOpsCluster, principalNamespace)) {
+    const lacking = missing.map(({ key: name, operator }) => `{key: ${name}, operator: ${operator}}`).join(' and ');
+    const message = `Placement ${namespace}/${key.name} would drop a cluster that does not report, which is then detached; add ${lacking} to its spec.tolerations (the controller does not change Placements of this namespace)`;
+    return { result: failed(message) };
+  }
   if (missing.length > 0) {
     const { resourceVersion } = placement.metadata;
     const patch = { metadata: { resourceVersion }, spec: { tolerations: [...present, ...missing] } };
@@ -56,17 +66,20 @@ export async function ensureTolerations(
 /** Describes the selection of the Placement, which was read before the steps run. */
 export function describePlacement(
   { caches }: Pick<FleetDeps, 'caches'>,
-  { spec, selection, namespace, gitOpsCluster }: Fleet,
+  { spec, selection, namespace: principalNamespace, gitOpsCluster }: Fleet,
   { skipped, lost }: Pick<ClusterSummary, 'skipped' | 'lost'>,
 ): StepResult {
+  const { namespace = '' } = gitOpsCluster.metadata;
   if (spec.placement.problem !== undefined) {
     return failed(`Failed to evaluate placement: ${spec.placement.problem}`);
   }
   const name = spec.placement.value;
   const placement = caches.placements.get({ namespace, name });
   if (!selection.known) {
+    // A guest is told nothing about the namespaces of others.
+    const visible = isGuest(gitOpsCluster, principalNamespace) ? principalNamespace : undefined;
     const elsewhere =
-      placement === undefined ? caches.placements.list().filter((one) => one.metadata.name === name) : [];
+      placement === undefined ? caches.placements.list(visible).filter((one) => one.metadata.name === name) : [];
     const why = `${selection.problem}${hint(elsewhere, unusedNamespace(gitOpsCluster, namespace), namespace)}`;
     return selection.error
       ? failed(`Failed to evaluate placement: ${why}`)
@@ -130,18 +143,23 @@ export function skippedText(skipped: readonly { cluster: string; why: string }[]
   return [...shown, ...(skipped.length > 3 ? [`${skipped.length - 3} more are skipped`] : [])].join('; ');
 }
 
+/** The owner of a cluster that another GitOpsCluster selects, too. */
+export function ownerText({ owner, isYounger }: LostCluster): string {
+  return `${isYounger ? '' : 'the older '}GitOpsCluster ${owner}`;
+}
+
 /** A clause about the clusters that other GitOpsClusters own; undefined when there are none. */
-export function conflictText(lost: readonly { cluster: string; owner: string }[]): string | undefined {
+export function conflictText(lost: readonly LostCluster[]): string | undefined {
   if (lost.length === 0) {
     return undefined;
   }
-  const byOwner = Map.groupBy(lost, ({ owner }) => owner);
+  const byOwner = Map.groupBy(lost, ownerText);
   return [...byOwner]
     .map(([owner, list]) => {
       const names = list.map(({ cluster }) => cluster).sort();
       const shown =
         names.length > 3 ? `${names.slice(0, 3).join(', ')} and ${names.length - 3} more` : names.join(', ');
-      return `${shown} already belong${names.length === 1 ? 's' : ''} to the older GitOpsCluster ${owner} and ${names.length === 1 ? 'is' : 'are'} left to it`;
+      return `${shown} already belong${names.length === 1 ? 's' : ''} to ${owner} and ${names.length === 1 ? 'is' : 'are'} left to it`;
     })
     .join('; ');
 }

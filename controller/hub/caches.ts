@@ -10,6 +10,7 @@ import {
   type InformerOptions,
   type KubeClient,
   type KubeObject,
+  keyOf,
   leases,
   MultiNamespaceInformer,
   type MultiNamespaceInformerOptions,
@@ -29,6 +30,7 @@ import { addOnName, argoCdParamsName, hubNames, keys, managedBy, redisProxyName,
 import {
   addOnDeploymentConfigs,
   clusterManagementAddOns,
+  type GitOpsCluster,
   gitOpsClusters,
   managedClusterAddOns,
   managedClusters,
@@ -36,6 +38,7 @@ import {
   placementDecisions,
   placements,
 } from './ocm-kinds.ts';
+import { type PrincipalNamespaces, principalNamespaceOf } from './principal-namespace.ts';
 import type { StepReason } from './step-result.ts';
 
 /** Name of the CRD of Applications. */
@@ -59,11 +62,13 @@ const byCluster = { cluster: (object: KubeObject) => [object.metadata.labels?.[k
 export interface CachesOptions {
   readonly client: KubeClient;
   readonly logger?: Logger | undefined;
-  /** The namespaces whose GitOpsClusters are served; empty: all. Secrets and workloads of others are not read. */
+  /** The namespaces with a principal; empty: all. Secrets and workloads of others are not read. */
   readonly watchNamespaces?: readonly string[] | undefined;
+  /** The one of them whose principal serves the GitOpsClusters of other namespaces; undefined: they are not served. */
+  readonly argoCdNamespace?: string | undefined;
 }
 
-/** Why the GitOpsClusters of a namespace are not served. */
+/** Why a GitOpsCluster is not served. */
 export interface NamespaceObstacle {
   readonly reason: Extract<StepReason, 'NamespaceNotServed' | 'NamespaceNotReadable'>;
   readonly message: string;
@@ -106,10 +111,13 @@ export class Caches {
   /** Caches of the namespaces that are served. */
   readonly #served: readonly MultiNamespaceInformer<KubeObject>[];
   readonly #watchNamespaces: readonly string[];
+  readonly #principalNamespaces: PrincipalNamespaces;
   #hasSettled = false;
 
-  constructor({ client, logger, watchNamespaces = [] }: CachesOptions) {
+  constructor({ client, logger, watchNamespaces = [], argoCdNamespace }: CachesOptions) {
     this.#watchNamespaces = watchNamespaces;
+    const isServed = argoCdNamespace && (watchNamespaces.length === 0 || watchNamespaces.includes(argoCdNamespace));
+    this.#principalNamespaces = { own: watchNamespaces, shared: isServed ? argoCdNamespace : undefined };
     const all: Informer<KubeObject>[] = [];
     const follow = <T extends KubeObject>(options: Omit<InformerOptions<T>, 'client'>): Informer<T> => {
       const informer = new Informer<T>({ client, logger, ...options });
@@ -188,14 +196,29 @@ export class Caches {
     });
   }
 
-  /** Why nothing is done for the GitOpsClusters of a namespace; undefined when they are served. */
-  obstacleIn(namespace: string): NamespaceObstacle | undefined {
+  /** The namespace of a GitOpsCluster's principal, authority and cluster Secrets: its own one or Argo CD's. */
+  principalNamespaceOf(gitOpsCluster: Pick<GitOpsCluster, 'metadata'>): string {
+    const key = keyOf(gitOpsCluster);
+    return principalNamespaceOf(gitOpsCluster, this.#principalNamespaces, {
+      hasAddOns: () => this.addOns.byIndex('owner', key).length > 0,
+      hasSecretsIn: (namespace) =>
+        this.ownSecrets.byIndex('owner', key).some(({ metadata }) => metadata.namespace === namespace),
+    });
+  }
+
+  /** The GitOpsClusters of all namespaces that share the principal of a namespace. */
+  sharing(principalNamespace: string): GitOpsCluster[] {
+    return this.gitOpsClusters.list().filter((one) => this.principalNamespaceOf(one) === principalNamespace);
+  }
+
+  /** Why nothing is done for a GitOpsCluster; undefined when it is served. */
+  obstacleTo(gitOpsCluster: Pick<GitOpsCluster, 'metadata'>): NamespaceObstacle | undefined {
     if (this.#watchNamespaces.length === 0) {
       return undefined;
     }
+    const namespace = this.principalNamespaceOf(gitOpsCluster);
     if (!this.#watchNamespaces.includes(namespace)) {
-      const message = `the controller has no rights in namespace ${namespace}, so nothing is done for this GitOpsCluster: add the namespace to the chart's value controller.gitOpsNamespaces (without the chart: to --watch-namespaces, with a Role), or set controller.allNamespaces to true`;
-      return { reason: 'NamespaceNotServed', message };
+      return { reason: 'NamespaceNotServed', message: this.#refusal(namespace) };
     }
     const unread = this.#served.find((informer) => informer.problemIn(namespace) !== undefined);
     return (
@@ -206,7 +229,16 @@ export class Caches {
     );
   }
 
-  /** One of the Secrets in `hubNames` that all GitOpsClusters of a namespace share. */
+  #refusal(namespace: string): string {
+    const { shared } = this.#principalNamespaces;
+    const what = `the controller has no rights in namespace ${namespace}, so nothing is done for this GitOpsCluster`;
+    const list = `add the namespace to the chart's value controller.gitOpsNamespaces (without the chart: to --watch-namespaces, with a Role), or set controller.allNamespaces to true`;
+    return shared === undefined
+      ? `${what}: ${list}`
+      : `${what}, whose clusters have certificates of an authority there: ${list}; or delete this GitOpsCluster and create it again, for the principal in namespace ${shared}`;
+  }
+
+  /** One of the Secrets in `hubNames` that all GitOpsClusters of a principal share. */
   sharedSecret(namespace: string, name: string): Secret | undefined {
     return this.#sharedSecrets[name]?.get({ namespace, name });
   }
@@ -257,8 +289,8 @@ export class Caches {
   }
 
   /**
-   * Calls `changed` for each change of a Secret, Service, ConfigMap, Deployment or StatefulSet that concerns a whole
-   * namespace, and when a namespace has become readable.
+   * Calls `changed` with the namespace of a principal for each change of a Secret, Service, ConfigMap, Deployment or
+   * StatefulSet that concerns all its GitOpsClusters, and when the namespace has become readable.
    */
   onNamespaceChange(changed: (namespace: string) => void): void {
     const informers = [
@@ -282,7 +314,7 @@ export class Caches {
       complete.then(() => changed(namespace)).catch(() => undefined);
     }
     this.#endpoints.subscribe((namespace) => {
-      const all = this.gitOpsClusters.list().map(({ metadata }) => metadata.namespace ?? '');
+      const all = this.gitOpsClusters.list().map((one) => this.principalNamespaceOf(one));
       for (const one of namespace === undefined ? new Set(all) : [namespace]) {
         changed(one);
       }

@@ -58,6 +58,7 @@ export {
   type Toleration,
 } from './ocm-kinds.ts';
 export { listOf, mapOf, type Parsed, problemsOf, quoted, textOf } from './parsed.ts';
+export { isGuest } from './principal-namespace.ts';
 export { untilRenewal } from './renewal.ts';
 export { failed, type StepReason, type StepReport, type StepResult, succeeded } from './step-result.ts';
 export { isSystemNamespace, systemNamespaceText } from './system-namespaces.ts';

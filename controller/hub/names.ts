@@ -43,6 +43,8 @@ export const keys = {
    * clusters keep their objects. The add-ons get the annotation too.
    */
   retain: 'apps.open-cluster-management.io/retain-clusters',
+  /** On a GitOpsCluster: the namespace of the principal that serves it, if that is another one. */
+  principalNamespace: 'apps.open-cluster-management.io/principal-namespace',
   /** On a ManagedClusterAddOn: the cluster is being detached. */
   detaching: 'apps.open-cluster-management.io/detaching',
   /** On a ManagedClusterAddOn that is detached: until when (RFC 3339) the agent stays to carry out deletions. */
@@ -70,7 +72,7 @@ export const keys = {
 /** Finalizer on a GitOpsCluster until its clusters are cleaned up, and on an add-on until its cluster is cleaned up. */
 export const finalizer = 'apps.open-cluster-management.io/gitopscluster-cleanup';
 
-/** Names of the objects that the GitOpsClusters of a namespace share on the hub. */
+/** Names of the objects that the GitOpsClusters of a principal share in its namespace. */
 export const hubNames = {
   authority: 'argocd-agent-ca',
   authorityBundle: 'argocd-agent-ca-bundle',

@@ -54,13 +54,21 @@ export interface Trouble {
   readonly since: string;
 }
 
+/** A selected cluster that another GitOpsCluster owns. */
+export interface LostCluster {
+  readonly cluster: string;
+  /** `namespace/name`. */
+  readonly owner: string;
+  /** Whether the owner is younger: it had the cluster first. */
+  readonly isYounger?: boolean;
+}
+
 /** Summary of the clusters of one GitOpsCluster, from the reports of their reconciles. */
 export interface ClusterSummary {
   /** Clusters that the GitOpsCluster owns, without skipped ones. */
   readonly clusters: readonly string[];
   readonly skipped: readonly { cluster: string; why: string }[];
-  /** Selected clusters that another GitOpsCluster owns. */
-  readonly lost: readonly { cluster: string; owner: string }[];
+  readonly lost: readonly LostCluster[];
   /** Not reconciled yet. */
   readonly pending: readonly string[];
   readonly failed: Readonly<Record<ClusterConcern, readonly { cluster: string; why: string }[]>>;

@@ -81,10 +81,10 @@ export class ClusterReports {
     });
   }
 
-  /** The reported certificates of all clusters of a namespace, by cluster; undefined for one not reconciled yet. */
-  certificatesIn(namespace: string): Map<string, ClusterCertificates | undefined> {
+  /** The reported certificates of all clusters of a principal, by cluster; undefined for one not reconciled yet. */
+  certificatesIn(principalNamespace: string): Map<string, ClusterCertificates | undefined> {
     const found = new Map<string, ClusterCertificates | undefined>();
-    for (const one of this.#caches.gitOpsClusters.list(namespace)) {
+    for (const one of this.#caches.sharing(principalNamespace)) {
       if (one.metadata.deletionTimestamp) {
         continue;
       }
@@ -99,6 +99,7 @@ export class ClusterReports {
   /** Sums up the clusters of one GitOpsCluster. */
   summaryOf(key: string, selection: ClusterSelection): ClusterSummary {
     const candidates = this.#ownership.candidates();
+    const created = new Map(candidates.map((one) => [one.key, one.createdAt]));
     const clusters: string[] = [];
     const skipped: ClusterSummary['skipped'][number][] = [];
     const lost: ClusterSummary['lost'][number][] = [];
@@ -110,7 +111,8 @@ export class ClusterReports {
       const { owner } = decideOwner(cluster, candidates, currentOwnerOf(cluster, this.#caches));
       if (owner !== key) {
         if (owner !== undefined && selection.known && selection.clusters.has(cluster)) {
-          lost.push({ cluster, owner });
+          const isYounger = (created.get(owner) ?? '') > (created.get(key) ?? '');
+          lost.push({ cluster, owner, ...(isYounger && { isYounger }) });
         }
         continue;
       }

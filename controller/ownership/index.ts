@@ -4,6 +4,7 @@ export {
   type ClusterReport,
   type ClusterSummary,
   healthOf,
+  type LostCluster,
   type Trouble,
 } from './cluster-report.ts';
 export { ClusterReports } from './cluster-reports.ts';

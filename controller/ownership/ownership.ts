@@ -30,7 +30,7 @@ export class Ownership {
 
   /** The clusters that a GitOpsCluster selects. The result is cached per object: every cluster's reconcile needs it. */
   selectionOf(gitOpsCluster: GitOpsCluster, spec?: FleetSpec): ClusterSelection {
-    const obstacle = this.#caches.obstacleIn(gitOpsCluster.metadata.namespace ?? '');
+    const obstacle = this.#caches.obstacleTo(gitOpsCluster);
     if (obstacle !== undefined) {
       // Unknown, not empty: clusters that are enrolled stay as they are.
       return { known: false, error: true, problem: obstacle.message };

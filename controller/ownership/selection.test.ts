@@ -62,6 +62,16 @@ test('the oldest GitOpsCluster that selects a cluster owns it', () => {
   expect(decideOwner('a', [old, twin], undefined).owner).toBe('x/a-twin');
 });
 
+test('no GitOpsCluster takes a cluster from an owner in another namespace, however old it is', () => {
+  const old = candidate('x/old', '2030-01-01T00:00:00Z', ['a']);
+  const young = candidate('y/young', '2030-01-02T00:00:00Z', ['a']);
+  const sister = candidate('y/sister', '2030-01-01T12:00:00Z', ['a']);
+  expect(decideOwner('a', [young, old], undefined)).toEqual({ owner: 'x/old', losers: ['y/young'] });
+  expect(decideOwner('a', [young, old], 'y/young')).toEqual({ owner: 'y/young', losers: ['x/old'] });
+  expect(decideOwner('a', [young, old, sister], 'y/young').owner).toBe('y/sister');
+  expect(decideOwner('a', [candidate('y/young', young.createdAt, []), old], 'y/young').owner).toBe('x/old');
+});
+
 test('a GitOpsCluster with an unknown selection keeps its clusters and gets no new ones', () => {
   const blind = candidate('x/blind', '2030-01-01T00:00:00Z', undefined);
   expect(decideOwner('a', [blind], 'x/blind').owner).toBe('x/blind');

@@ -1,3 +1,4 @@
+import { parseKey } from '../../lib/kube/index.ts';
 import type { Placement, PlacementDecision } from '../hub/index.ts';
 
 /**
@@ -68,7 +69,7 @@ export interface ClusterOwner {
 
 /**
  * Decides which GitOpsCluster gets a cluster: the oldest one that selects it. A GitOpsCluster with an unknown selection
- * keeps its clusters.
+ * keeps its clusters. None takes a cluster from an owner in another namespace, because their users may be others.
  * @param current key of the current owner, from the labels of the objects made for the cluster
  */
 export function decideOwner(
@@ -76,12 +77,16 @@ export function decideOwner(
   candidates: readonly Candidate[],
   current: string | undefined,
 ): ClusterOwner {
-  const [first, ...others] = candidates
-    .filter(({ isDeleted, selection, key }) =>
-      isDeleted ? false : selection.known ? selection.clusters.has(cluster) : key === current,
-    )
-    .sort((a, b) => compare(a.createdAt, b.createdAt) || compare(a.key, b.key));
+  const selecting = candidates.filter(({ isDeleted, selection, key }) =>
+    isDeleted ? false : selection.known ? selection.clusters.has(cluster) : key === current,
+  );
+  const holder = selecting.find(({ key }) => key === current);
+  const isRival = ({ key }: Candidate) => holder !== undefined && namespaceOf(key) !== namespaceOf(holder.key);
+  const [first, ...others] = selecting.sort(
+    (a, b) => Number(isRival(a)) - Number(isRival(b)) || compare(a.createdAt, b.createdAt) || compare(a.key, b.key),
+  );
   return { owner: first?.key, losers: others.map(({ key }) => key) };
 }
 
+const namespaceOf = (key: string) => parseKey(key).namespace;
 const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);

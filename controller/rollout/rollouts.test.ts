@@ -33,7 +33,7 @@ class Hub {
       connections: {
         byIndex: (_: string, agent: string) => [this.leases.get(agent.split('/')[1] ?? '')].flatMap((one) => one ?? []),
       },
-      gitOpsClusters: { list: () => [{ metadata: { namespace: 'argocd', name: 'fleet' } }] },
+      sharing: () => [{ metadata: { namespace: 'argocd', name: 'fleet' } }],
       decisions: { byIndex: () => [] },
       managedClusters: { get: () => ({ status: { conditions: [available()] } }) },
       addOns: { get: () => undefined },

@@ -162,9 +162,9 @@ export class Rollouts {
     return this.#plan(this.#stateOf(foundation), foundation);
   }
 
-  /** The addresses of the principal that the works of a namespace's GitOpsClusters contain: agents dial them. */
-  addressesIn(namespace: string): string[] {
-    const owners = this.#caches.gitOpsClusters.list(namespace).map(keyOf);
+  /** The addresses that the works of a principal's GitOpsClusters contain: agents dial them. */
+  addressesIn(principalNamespace: string): string[] {
+    const owners = this.#caches.sharing(principalNamespace).map(keyOf);
     const works = owners.flatMap((owner) => this.#caches.works.byIndex('owner', owner));
     return [...new Set(works.flatMap((work) => deliveredBy(work)?.version.endpoint?.address ?? []))];
   }

@@ -11,6 +11,7 @@ export interface Foundation {
   /** `namespace/name`. */
   readonly key: string;
   readonly gitOpsCluster: GitOpsCluster;
+  /** The namespace of the principal, the authority and the cluster Secrets. */
   readonly namespace: string;
   readonly placement: string;
   readonly authority: KeyCertificate;

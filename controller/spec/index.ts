@@ -1,6 +1,7 @@
 export { type ClusterLabels, clusterLabelsSchema, defaultClusterLabels, selects } from './cluster-labels.ts';
 export { type DeliverySettings, defaultImages, defaultRolloutStrategy } from './delivery-settings.ts';
 export type { Foundation } from './foundation.ts';
+export { type HostState, specOnHub } from './guest.ts';
 export {
   describeVersion,
   type HubState,

@@ -2,50 +2,14 @@ import { expect, test } from 'vitest';
 import { borrowCluster } from '../../e2e/testbed/index.ts';
 import { wellKnown } from '../../lib/base/index.ts';
 import { until } from '../../lib/base/testing.ts';
-import { ApiError, configMaps, events, findCondition, type KubeClient, secrets } from '../../lib/kube/index.ts';
+import { configMaps, events, findCondition, secrets } from '../../lib/kube/index.ts';
 import { finalizer, gitOpsClusters, keys, managedBy, managedClusterAddOns, manifestWorks } from '../hub/index.ts';
+import { confined } from '../testing/confined.ts';
 import { useHub } from '../testing/hub.ts';
 
 const hub = useHub(borrowCluster);
 const ours = { labelSelector: `${wellKnown.managedByLabel}=${managedBy}` };
 const fleet = () => ({ namespace: hub.ns, name: 'fleet' });
-
-/** A client with rights on Secrets and workloads in some namespaces only, as with a Role in each. */
-function confined(client: KubeClient, isGranted: (namespace: string) => boolean): KubeClient {
-  const clusterWide = new Set([
-    'gitopsclusters',
-    'placements',
-    'placementdecisions',
-    'managedclusteraddons',
-    'manifestworks',
-    'addondeploymentconfigs',
-    'applications',
-    'gateways',
-    'events',
-  ]);
-  const refuse = (what: string, plural: string, namespace: string | undefined) => {
-    throw new ApiError({ status: 403, message: `${what} ${plural} in ${namespace ?? 'all namespaces'} is forbidden` });
-  };
-  return new Proxy(client, {
-    get: (target, property) => {
-      const value = Reflect.get(target, property, target);
-      if (typeof value !== 'function') {
-        return value;
-      }
-      return (...args: unknown[]) => {
-        const [type, of] = args as [
-          { plural: string; namespaced: boolean }?,
-          { namespace?: string; metadata?: { namespace?: string } }?,
-        ];
-        const namespace = of?.namespace ?? of?.metadata?.namespace;
-        if (type?.namespaced && !clusterWide.has(type.plural) && (namespace === undefined || !isGranted(namespace))) {
-          return refuse(String(property), type.plural, namespace);
-        }
-        return value.apply(target, args);
-      };
-    },
-  });
-}
 
 test('a GitOpsCluster in a namespace that is not served gets a condition that says what to set, and nothing else', async () => {
   await hub.fixture.namespace('served');

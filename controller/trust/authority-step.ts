@@ -12,12 +12,22 @@ import {
   tlsOfSecret,
   tlsSecretData,
 } from '../../lib/pki/index.ts';
-import { failed, hubNames, isOurs, keys, managedBy, namesText, type StepReport, succeeded } from '../hub/index.ts';
+import {
+  failed,
+  hubNames,
+  isGuest,
+  isOurs,
+  keys,
+  managedBy,
+  namesText,
+  type StepReport,
+  succeeded,
+} from '../hub/index.ts';
 import { planTrust, type Rotation, type TrustRecord } from './rotation.ts';
 import { currentSecret, rotationRequest, writeSecret } from './shared-secrets.ts';
 import type { TrustDeps, TrustScope } from './trust-deps.ts';
 
-/** The issuing authority of a namespace, and all trusted authorities. */
+/** The issuing authority of a principal, and all trusted authorities. */
 export interface HubAuthority {
   /** Certificate and key of the issuing authority. */
   readonly authority: KeyCertificate;
@@ -67,7 +77,9 @@ async function makeOrKeep(deps: TrustDeps, scope: TrustScope): Promise<StepRepor
     now,
   });
   await writeTrust(deps, scope, record, known);
-  const result = succeeded(`CA certificate created successfully${rotation ? `; ${rotationText(rotation)}` : ''}`);
+  const result = succeeded(
+    `CA certificate created successfully${rotation ? `; ${rotationText(rotation, clustersText(scope))}` : ''}`,
+  );
   const found: HubAuthority = { authority, authorities: record.authorities, rotation };
   const renewAt = Math.min(
     isOurs(live) ? renewalTime(info).getTime() : Number.POSITIVE_INFINITY,
@@ -190,15 +202,22 @@ async function writeTrust(
 
 const countOf = (authorities = '') => (authorities === '' ? 0 : fingerprintsOf(authorities).length);
 
-function rotationText({ untrusting, unswitched, until }: Rotation): string {
+/** Clusters in a message. A guest is not told the names of others' clusters. */
+function clustersText({ gitOpsCluster, namespace }: TrustScope): (clusters: readonly string[]) => string {
+  return isGuest(gitOpsCluster, namespace)
+    ? ({ length }) => `(${length} of this principal)`
+    : (clusters) => namesText(clusters);
+}
+
+function rotationText({ untrusting, unswitched, until }: Rotation, textOf: ReturnType<typeof clustersText>): string {
   const limit = `${rfc3339(until)} at the latest`;
   if (untrusting.length > 0) {
-    return `the former authority is in use until clusters ${namesText(untrusting)} report that they trust the new one`;
+    return `the former authority is in use until clusters ${textOf(untrusting)} report that they trust the new one`;
   }
   if (unswitched.length === 0) {
     return 'the former authority is given up next';
   }
-  return `the former authority is trusted until clusters ${namesText(unswitched)} use certificates of the new one, ${limit}`;
+  return `the former authority is trusted until clusters ${textOf(unswitched)} use certificates of the new one, ${limit}`;
 }
 
 async function ensureBundle(
@@ -207,7 +226,7 @@ async function ensureBundle(
   authorities: string,
 ): Promise<void> {
   const key = { namespace, name: hubNames.authorityBundle };
-  // All GitOpsClusters of the namespace share it. It has no owner, so that they do not overwrite each other.
+  // All GitOpsClusters of the principal share it. It has no owner, so that they do not overwrite each other.
   const desired: ConfigMap = {
     metadata: { ...key, labels: { [wellKnown.managedByLabel]: managedBy, [keys.component]: 'ca-bundle' } },
     data: { 'ca-bundle.crt': authorities },

@@ -22,7 +22,7 @@ import type { TrustDeps, TrustScope } from './trust-deps.ts';
 
 /**
  * Issues or renews the principal's server certificate.
- * @param addresses where agents of the namespace's GitOpsClusters connect; empty while unknown
+ * @param addresses where agents of the principal's GitOpsClusters connect; empty while unknown
  */
 export function ensurePrincipalCertificate(
   deps: TrustDeps,
@@ -31,7 +31,7 @@ export function ensurePrincipalCertificate(
   { exposure, addresses }: { readonly exposure: ServiceExposure; readonly addresses: readonly string[] },
 ): Promise<StepReport> {
   const { gitOpsCluster, namespace } = scope;
-  // All GitOpsClusters of the namespace share the principal. Each may have its own address for it.
+  // Each GitOpsCluster of the namespace may have its own address for the principal. Guests have no others than these.
   const others = deps.caches.gitOpsClusters
     .list(namespace)
     .filter(({ metadata }) => metadata.uid !== gitOpsCluster.metadata.uid && !metadata.deletionTimestamp)

@@ -16,7 +16,7 @@ export function currentSecret(
 }
 
 /**
- * Writes a Secret that all GitOpsClusters of a namespace share.
+ * Writes a Secret that all GitOpsClusters of a principal share.
  * @throws ForeignObjectError when a Secret with that name belongs to somebody else
  */
 export async function writeSecret(
@@ -51,7 +51,7 @@ export function rotationRequest(secret: Secret | undefined): { pending: boolean;
   return { pending, annotations: carriedOut === undefined ? {} : { [keys.rotated]: carriedOut } };
 }
 
-function labelsOf({ gitOpsCluster, namespace }: TrustScope, name: string): Record<string, string> {
+function labelsOf({ gitOpsCluster: { metadata } }: TrustScope, name: string): Record<string, string> {
   const labels = { [wellKnown.managedByLabel]: managedBy, [keys.component]: name.replace(/^argocd-agent-/, '') };
   // This Secret is rewritten as clusters are enrolled. It has no owner, so that all GitOpsClusters write the same content.
   if (name === hubNames.authorityTrust) {
@@ -59,7 +59,7 @@ function labelsOf({ gitOpsCluster, namespace }: TrustScope, name: string): Recor
   }
   return {
     ...labels,
-    [keys.ownerName]: labelValue(gitOpsCluster.metadata.name),
-    [keys.ownerNamespace]: labelValue(namespace),
+    [keys.ownerName]: labelValue(metadata.name),
+    [keys.ownerNamespace]: labelValue(metadata.namespace ?? ''),
   };
 }

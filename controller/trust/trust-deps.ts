@@ -9,15 +9,16 @@ export interface TrustDeps {
   readonly applier: Applier;
   readonly logger: Logger;
   readonly events: Pick<EventRecorder, 'normal' | 'warning'>;
-  /** Locked by namespace: its GitOpsClusters share Secrets and must not make the same one twice. */
+  /** Locked by the principal's namespace: its GitOpsClusters share Secrets and must not make the same one twice. */
   readonly mutex: KeyedMutex;
-  /** The reported certificates of all clusters of a namespace, by cluster; undefined for one not reconciled yet. */
+  /** The reported certificates of all clusters of a principal, by cluster; undefined for one not reconciled yet. */
   readonly clusterCertificates: (namespace: string) => ReadonlyMap<string, ClusterCertificates | undefined>;
 }
 
-/** The GitOpsCluster of a step. All GitOpsClusters of a namespace share most of the objects that the steps make. */
+/** The GitOpsCluster of a step. All GitOpsClusters of a principal share most of the objects that the steps make. */
 export interface TrustScope {
   readonly gitOpsCluster: GitOpsCluster;
+  /** The namespace of the principal, and of all objects that the steps make. */
   readonly namespace: string;
   readonly now: Date;
   readonly signal: AbortSignal;

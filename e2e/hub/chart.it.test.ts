@@ -92,7 +92,7 @@ describe('the charts', () => {
     }
   });
 
-  it('give no rights with a wildcard, and those on Secrets in the namespaces of GitOpsClusters only', async () => {
+  it('give no rights with a wildcard, and those on Secrets in the namespaces of principals only', async () => {
     const values = { 'gitOpsCluster.namespace': 'fleets', 'controller.gitOpsNamespaces': ['team-a', 'fleets'] };
     const objects = await render(values);
     const holding: string[] = [];
@@ -114,7 +114,24 @@ describe('the charts', () => {
     expect(controllerArgs(objects)).toContain('--watch-namespaces=argocd,fleets,team-a');
   });
 
-  it('give the controller the same rights everywhere if GitOpsClusters may be in any namespace', async () => {
+  it("give the controller no right on Secrets in the GitOpsCluster's namespace, but that to delete it before helm uninstall", async () => {
+    const objects = await render({ 'gitOpsCluster.namespace': 'fleets' });
+    expect(controllerArgs(objects)).toContain('--watch-namespaces=argocd');
+    expect(controllerArgs(objects)).toContain('--argocd-namespace=argocd');
+    const roles = objects.filter(({ kind, metadata }) => kind === 'Role' && metadata.namespace === 'fleets');
+    expect(roles.flatMap(({ rules }) => rules ?? []).filter(({ verbs }) => !verbs.includes('watch'))).toEqual([
+      {
+        apiGroups: ['apps.open-cluster-management.io'],
+        resources: ['gitopsclusters'],
+        resourceNames: ['gitops-cluster'],
+        verbs: ['delete'],
+      },
+    ]);
+    expect(roles.flatMap(({ rules = [] }) => rules.flatMap(({ resources }) => resources))).not.toContain('secrets');
+    expect(named(objects, 'RoleBinding', 'argocd-agent-addon-controller-uninstall').metadata.namespace).toBe('fleets');
+  });
+
+  it('give the controller the same rights everywhere if principals may be in any namespace', async () => {
     const [one, all] = [await render(), await render({ 'controller.allNamespaces': true })];
     const name = 'argocd-agent-addon-controller';
     const rules = (objects: Rendered[]) =>

@@ -184,22 +184,24 @@ describe('helm upgrade', () => {
   });
 });
 
-describe('a GitOpsCluster in a namespace that is not served', () => {
+describe('a GitOpsCluster in another namespace', () => {
   const key = { namespace: 'team-a', name: 'fleet' };
   const finalizer = 'apps.open-cluster-management.io/gitopscluster-cleanup';
 
-  it('is named after the upgrade, if the controller has never served it', async () => {
+  it("is no obstacle to an upgrade: Argo CD's principal serves it, and the controller may not read Secrets there", async () => {
     await hub.client.create(namespaces, { metadata: { name: key.namespace } });
     const placementRef = { kind: 'Placement', name: 'placement' };
     await hub.client.create(gitOpsClusters, { metadata: key, spec: { placementRef, argoCDAgentAddon: {} } });
-    const notes = await onHub('upgrade', '--no-hooks');
-    expect(notes).toMatch(
-      /does nothing for these GitOpsClusters[\s\S]*team-a\/fleet[\s\S]*controller.gitOpsNamespaces/,
-    );
+    expect(await onHub('upgrade', '--no-hooks')).not.toContain('team-a');
+    const guest = { 'apps.open-cluster-management.io/principal-namespace': 'argocd' };
+    await hub.client.mergePatch(gitOpsClusters, key, { metadata: { finalizers: [finalizer], annotations: guest } });
+    expect(await onHub('upgrade', '--no-hooks')).not.toContain('team-a');
+    const controller = `${releaseNamespace}:argocd-agent-addon-controller`;
+    expect(await may(controller, { resource: 'secrets', verb: 'list', namespace: key.namespace })).toBe(false);
   });
 
-  it('stops an upgrade that would leave it without the controller, which says what to set', async () => {
-    await hub.client.mergePatch(gitOpsClusters, key, { metadata: { finalizers: [finalizer] } });
+  it('stops an upgrade that would leave its own authority without the controller, which says what to set', async () => {
+    await hub.client.mergePatch(gitOpsClusters, key, { metadata: { annotations: null } });
     await expect(onHub('upgrade', '--no-hooks')).rejects.toThrow(
       "no longer serve these GitOpsClusters: team-a/fleet. It has rights in the namespaces of controller.gitOpsNamespaces only, because controller.allNamespaces is false, the default. Add these namespaces (--set 'controller.gitOpsNamespaces={team-a}'), or set controller.allNamespaces to true",
     );

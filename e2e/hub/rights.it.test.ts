@@ -11,10 +11,18 @@ import {
   resourceType,
   roles,
   type StatefulSet,
+  secrets,
   statefulSets,
 } from '../../lib/kube/index.ts';
 import { waitForObjects } from '../fleet/wait.ts';
-import { type Ocm, ocmManagedClusters, ocmManifestWorks, startOcm } from '../ocm/index.ts';
+import {
+  managedClusterSetBindings,
+  type Ocm,
+  ocmManagedClusters,
+  ocmManifestWorks,
+  ocmPlacements,
+  startOcm,
+} from '../ocm/index.ts';
 import { freePort } from '../pair/index.ts';
 import { requestsOf } from '../rights/index.ts';
 import { type Cluster, startCluster } from '../testbed/index.ts';
@@ -23,7 +31,7 @@ import { addonChart, applyPublishedArgoCd, argoCdCrds, helm, installCrds, ocmCrd
 const releaseNamespace = 'open-cluster-management-agent-addon';
 interface GitOpsCluster extends KubeObject {
   spec?: object;
-  status?: { conditions?: { type: string; reason: string }[] };
+  status?: { conditions?: { type: string; status: string }[] };
 }
 
 const gitOpsClusters = resourceType<GitOpsCluster>({
@@ -103,6 +111,32 @@ function satisfied<T extends KubeObject>(type: ReturnType<typeof resourceType<T>
   return waitForObjects(hub.client, type, { details }, accept);
 }
 
+/** The specification of a Placement that selects clusters by a label. */
+const selecting = (expression: { key: string; operator: 'Exists' | 'DoesNotExist' }) => ({
+  predicates: [{ requiredClusterSelector: { labelSelector: { matchExpressions: [expression] } } }],
+});
+
+const hasCondition = ({ status }: GitOpsCluster, type: string, value: string) =>
+  status?.conditions?.some((one) => one.type === type && one.status === value) ?? false;
+
+/** Registers a cluster, and waits until it has its works. */
+async function join(name: string, labels: Record<string, string> = {}): Promise<void> {
+  const spec = { hubAcceptsClient: true, leaseDurationSeconds: 60 };
+  await hub.client.create(ocmManagedClusters, { metadata: { name, labels }, spec });
+  await satisfied(ocmManifestWorks, (works) => works.filter(({ metadata }) => metadata.namespace === name).length >= 2);
+}
+
+/** Waits for the clean-up Job. The cluster does not exist: what its work agent would report of the Job is written here. */
+async function endCleanUp(cluster: string): Promise<void> {
+  const cleanUp = { namespace: cluster, name: 'addon-argocd-agent-addon-pre-delete' };
+  const isThere = ({ metadata }: KubeObject) => metadata.namespace === cluster && metadata.name === cleanUp.name;
+  await satisfied(ocmManifestWorks, (works) => works.some(isThere));
+  const values = [{ name: 'JobComplete', fieldValue: { type: 'String', string: 'True' } }];
+  const resourceMeta = { ordinal: 4, kind: 'Job', name: 'argocd-agent-addon-cleanup' };
+  const status = { resourceStatus: { manifests: [{ resourceMeta, conditions: [], statusFeedback: { values } }] } };
+  await hub.client.mergePatch(ocmManifestWorks, cleanUp, { status }, { subresource: 'status' });
+}
+
 beforeAll(async () => {
   hub = await startCluster({ audit: true });
   await installCrds(hub.client, [...(await ocmCrds('hub')), ...(await argoCdCrds())]);
@@ -112,7 +146,11 @@ beforeAll(async () => {
   ocm = await startOcm(hub);
   const [port, health, controllerHealth] = [await freePort(), await freePort(), await freePort()];
   const values = {
-    gitOpsCluster: { principalServerAddress: '127.0.0.1', principalServerPort: String(port) },
+    gitOpsCluster: {
+      principalServerAddress: '127.0.0.1',
+      principalServerPort: String(port),
+      placement: { spec: selecting({ key: 'team', operator: 'DoesNotExist' }) },
+    },
     controller: {
       additionalArgs: [`--health-probe-bind-address=127.0.0.1:${controllerHealth}`, '--metrics-bind-address=0'],
     },
@@ -143,27 +181,7 @@ describe("the chart's rights", { timeout: 600_000 }, () => {
     const principal = await start('argocd', 'argocd-agent-principal', 'argocd-agent.ts', ['principal']);
     const run = () => start(releaseNamespace, 'argocd-agent-addon-controller', 'gitops-controller.ts');
     let controller = await run();
-    await hub.client.create(ocmManagedClusters, {
-      metadata: { name: 'cluster1' },
-      spec: { hubAcceptsClient: true, leaseDurationSeconds: 60 },
-    });
-    await satisfied(
-      ocmManifestWorks,
-      (works) => works.filter(({ metadata }) => metadata.namespace === 'cluster1').length >= 2,
-    );
-    // Its Secrets are not the controller's business, nor is a GitOpsCluster there.
-    await hub.client.create(namespaces, { metadata: { name: 'team-a' } });
-    await hub.client.create(gitOpsClusters, {
-      metadata: { namespace: 'team-a', name: 'fleet' },
-      spec: { placementRef: { kind: 'Placement', name: 'placement' }, argoCDAgentAddon: {} },
-    });
-    await satisfied(gitOpsClusters, (all) =>
-      all.some(
-        ({ metadata, status }) =>
-          metadata.namespace === 'team-a' &&
-          status?.conditions?.some(({ type, reason }) => type === 'Ready' && reason === 'NamespaceNotServed'),
-      ),
-    );
+    await join('cluster1');
     // There is no Redis here, which it bears and says.
     const complaints = principal.output.split('\n').filter((line) => /"level":"(warning|error)"/.test(line));
     expect(complaints.filter((line) => !line.includes('Redis cannot be used'))).toEqual([]);
@@ -183,6 +201,31 @@ describe("the chart's rights", { timeout: 600_000 }, () => {
       endpoints: [{ addresses: ['10.0.0.1'] }],
       ports: [],
     });
+    // A GitOpsCluster in a namespace in which the controller has no right on Secrets uses the same principal.
+    const namespace = 'open-cluster-management';
+    await hub.client.create(namespaces, { metadata: { name: namespace } });
+    await hub.client.create(managedClusterSetBindings, {
+      metadata: { namespace, name: 'global' },
+      spec: { clusterSet: 'global' },
+    });
+    await hub.client.create(ocmPlacements, {
+      metadata: { namespace, name: 'placement' },
+      spec: selecting({ key: 'team', operator: 'Exists' }),
+    });
+    await hub.client.create(gitOpsClusters, {
+      metadata: { namespace, name: 'gitops-cluster' },
+      spec: { placementRef: { kind: 'Placement', name: 'placement' }, argoCDAgentAddon: { mode: 'managed' } },
+    });
+    await join('cluster2', { team: 'a' });
+    await satisfied(
+      gitOpsClusters,
+      (all) => all.length === 2 && all.every((one) => hasCondition(one, 'Ready', 'True')),
+    );
+    expect(await hub.client.get(secrets, { namespace: 'argocd', name: 'cluster-cluster2' })).toBeDefined();
+    expect(await hub.client.list(secrets, { namespace })).toEqual([]);
+    await hub.client.delete(gitOpsClusters, { namespace, name: 'gitops-cluster' });
+    await endCleanUp('cluster2');
+    await satisfied(gitOpsClusters, (left) => left.every(({ metadata }) => metadata.namespace === 'argocd'));
     for (const configure of [true, false]) {
       await controller.stop();
       await onHub('upgrade', '--reuse-values', '--set', `hubArgoCD.configure=${configure}`);
@@ -200,15 +243,9 @@ describe("the chart's rights", { timeout: 600_000 }, () => {
       '--name=gitops-cluster',
       '--timeout=200s',
     ]);
-    // The cluster does not exist: what its work agent would report of the clean-up Job is written here.
-    const cleanUp = { namespace: 'cluster1', name: 'addon-argocd-agent-addon-pre-delete' };
-    await satisfied(ocmManifestWorks, (works) => works.some(({ metadata }) => metadata.name === cleanUp.name));
-    const values = [{ name: 'JobComplete', fieldValue: { type: 'String', string: 'True' } }];
-    const resourceMeta = { ordinal: 4, kind: 'Job', name: 'argocd-agent-addon-cleanup' };
-    const status = { resourceStatus: { manifests: [{ resourceMeta, conditions: [], statusFeedback: { values } }] } };
-    await hub.client.mergePatch(ocmManifestWorks, cleanUp, { status }, { subresource: 'status' });
+    await endCleanUp('cluster1');
     expect(await uninstall.ended(), uninstall.output + controller.output).toBe(0);
-    await satisfied(gitOpsClusters, (left) => left.every(({ metadata }) => metadata.namespace === 'team-a'));
+    await satisfied(gitOpsClusters, (left) => left.length === 0);
     await satisfied(ocmManifestWorks, (left) => left.length === 0);
     const accounts = [`${releaseNamespace}:argocd-agent-addon-controller`, 'argocd:argocd-agent-principal'];
     for (const account of accounts) {

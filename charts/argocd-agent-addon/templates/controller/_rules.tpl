@@ -1,33 +1,30 @@
-{{/* The namespaces whose GitOpsClusters the controller serves, as JSON; empty with allNamespaces. */}}
+{{/* The namespaces with a principal, as JSON; empty with allNamespaces. Argo CD's serves the GitOpsClusters of all others. */}}
 {{- define "addon.watchNamespaces" -}}
 {{- if .Values.controller.allNamespaces -}}
 []
 {{- else -}}
-{{- concat (list (include "addon.argoCDNamespace" .) (include "addon.gitOpsNamespace" .)) .Values.controller.gitOpsNamespaces | uniq | toJson -}}
+{{- append .Values.controller.gitOpsNamespaces (include "addon.argoCDNamespace" .) | uniq | sortAlpha | toJson -}}
 {{- end -}}
 {{- end }}
 
 {{/*
-The GitOpsClusters that the controller would not serve, as JSON: {enrolled: [...], others: [...]}, each namespace/name. Those
-that another version of the release has served have its finalizer. Empty where Helm cannot look (helm template).
+The GitOpsClusters that the controller would not serve, as a JSON list of namespace/name: they were enrolled with a principal
+in their own namespace, which is not listed. Those that Argo CD's principal serves have an annotation that says so. Empty where
+Helm cannot look (helm template).
 */}}
 {{- define "addon.unservedGitOpsClusters" -}}
 {{- $served := include "addon.watchNamespaces" . | fromJsonArray -}}
-{{- $enrolled := list -}}
-{{- $others := list -}}
+{{- $unserved := list -}}
 {{- if and $served (.Capabilities.APIVersions.Has "apps.open-cluster-management.io/v1alpha1/GitOpsCluster") -}}
 {{- range (lookup "apps.open-cluster-management.io/v1alpha1" "GitOpsCluster" "" "").items -}}
-{{- if not (has .metadata.namespace $served) -}}
-{{- $key := printf "%s/%s" .metadata.namespace .metadata.name -}}
-{{- if has "apps.open-cluster-management.io/gitopscluster-cleanup" (.metadata.finalizers | default list) -}}
-{{- $enrolled = append $enrolled $key -}}
-{{- else -}}
-{{- $others = append $others $key -}}
+{{- $isGuest := hasKey (.metadata.annotations | default dict) "apps.open-cluster-management.io/principal-namespace" -}}
+{{- $isEnrolled := has "apps.open-cluster-management.io/gitopscluster-cleanup" (.metadata.finalizers | default list) -}}
+{{- if and $isEnrolled (not $isGuest) (not (has .metadata.namespace $served)) -}}
+{{- $unserved = append $unserved (printf "%s/%s" .metadata.namespace .metadata.name) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
-{{- end -}}
-{{- dict "enrolled" $enrolled "others" $others | toJson -}}
+{{- toJson $unserved -}}
 {{- end }}
 
 {{/*
@@ -42,7 +39,7 @@ true
 {{- end -}}
 {{- end }}
 
-{{/* What the controller reads and writes in the namespace of a GitOpsCluster. */}}
+{{/* What the controller reads and writes in the namespace of a principal. */}}
 {{- define "addon.gitOpsNamespaceRules" -}}
 # Certificates, keys and Argo CD's cluster Secrets.
 - apiGroups: ['']
