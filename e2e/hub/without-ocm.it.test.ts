@@ -1,9 +1,12 @@
 import { execFile } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { connect } from 'node:tls';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFailed } from 'vitest';
 import { parseAllDocuments } from 'yaml';
+import { splitHostPort } from '../../lib/base/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import {
   configMaps,
@@ -89,6 +92,30 @@ async function isAvailable(cluster: Cluster, name: string): Promise<void> {
   await waitForObject(cluster.client, deployments, { namespace, name }, done, { timeoutMs: 240_000 });
 }
 
+/** Makes an Application for the agent on the hub, and waits until it is on the cluster. */
+async function delivered(name: string): Promise<void> {
+  const spec = {
+    project: 'default',
+    source: { repoURL: 'https://example.com/shop.git', path: '.' },
+    destination: { name: 'edge-1', namespace: 'shop' },
+  };
+  await hub.client.create(fleetApplications, { metadata: { namespace, name }, spec });
+  const isThere = (application: unknown) => application !== undefined;
+  await waitForObject(edge.client, fleetApplications, { namespace, name }, isThere, { timeoutMs: 120_000 });
+}
+
+/** The fingerprint of the certificate that the principal shows. */
+async function shownCertificate(server: string): Promise<string | undefined> {
+  const { host, port = 0 } = splitHostPort(server) ?? {};
+  const socket = connect({ ...(host && { host }), port, rejectUnauthorized: false, ALPNProtocols: ['h2'] });
+  try {
+    await once(socket, 'secureConnect');
+    return socket.getPeerX509Certificate()?.fingerprint256.replaceAll(':', '');
+  } finally {
+    socket.destroy();
+  }
+}
+
 /** The token in a manifest, and the address of the principal. */
 function enrolmentIn(manifest: string): { token: string; server: string } {
   const objects = objectsOf(manifest);
@@ -156,15 +183,7 @@ describe('without Open Cluster Management', { timeout: 400_000 }, () => {
       await edge.client.apply(typeOf(object), object, { fieldManager: 'kubectl', force: true });
     }
     await isAvailable(edge, 'argocd-agent-agent');
-    const spec = {
-      project: 'default',
-      source: { repoURL: 'https://example.com/shop.git', path: '.' },
-      destination: { name: 'edge-1', namespace: 'shop' },
-    };
-    await hub.client.create(fleetApplications, { metadata: { namespace, name: 'shop' }, spec });
-    await waitForObject(edge.client, fleetApplications, { namespace, name: 'shop' }, (a) => a !== undefined, {
-      timeoutMs: 120_000,
-    });
+    await delivered('shop');
   });
 
   it('the hub has a hash of the token only, and the key never leaves the cluster', async () => {
@@ -256,6 +275,11 @@ describe('without Open Cluster Management', { timeout: 400_000 }, () => {
     const renewed = inspectCertificate(await textOf('argocd-agent-principal-tls', 'tls.crt'));
     expect(renewed.dnsNames).toEqual(dnsNames);
     expect(renewed.notAfter.getTime()).toBeGreaterThan(Date.now() + 89 * day);
+    const { server: address } = enrolmentIn(manifest);
+    const isShown = async () => (await shownCertificate(address)) === renewed.fingerprint;
+    await until('the principal shows the renewed certificate', isShown);
+    await delivered('shop-2');
+    expect(await logs()).not.toContain('An agent is disconnected');
   });
 
   it('says what is wrong', async () => {
