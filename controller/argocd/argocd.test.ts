@@ -1,18 +1,18 @@
 import { expect, test } from 'vitest';
 import type { ConfigMap } from '../../lib/kube/index.ts';
 import { argoCdParamsName, keys } from '../hub/index.ts';
-import { commandsFor, judgeParameters } from './judge.ts';
+import { commandsFor, parametersCondition } from './condition.ts';
+import { checksumFor } from './configure.ts';
 import { ownerOf } from './owner.ts';
 import { readParameter, serverAmong, type Workload } from './parameters.ts';
-import { planParameters, settledOf } from './plan.ts';
-import { checksumFor } from './settle.ts';
+import { configuredParametersOf, planParameters } from './plan.ts';
+import { namespacesRequirement, redisRequirement } from './requirements.ts';
 import { shellWord } from './shell.ts';
-import { namespacesWish, redisWish } from './wishes.ts';
 
 const namespace = 'argocd';
 const proxy = 'argocd-agent-redis-proxy:6379';
-const redis = redisWish(namespace, 'argocd-redis:6379');
-const inClusters = namespacesWish(['cluster1', 'cluster2']);
+const redis = redisRequirement(namespace, 'argocd-redis:6379');
+const inClusters = namespacesRequirement(['cluster1', 'cluster2']);
 
 const variables = { 'redis.server': 'REDIS_SERVER', 'application.namespaces': 'ARGOCD_APPLICATION_NAMESPACES' };
 const fromParams = (...read: (keyof typeof variables)[]) =>
@@ -35,7 +35,7 @@ const params = (data?: Record<string, string>, metadata: object = {}): ConfigMap
 
 const state = {
   namespace,
-  wishes: [redis],
+  requirements: [redis],
   params: params(),
   server,
   workloads: [server, repoServer, dex, controller],
@@ -95,56 +95,56 @@ test('namespaces are served by globs and regular expressions', () => {
 });
 
 test('what is not set, or set to what the proxy forwards to, is set and remembered', () => {
-  const settled = { 'redis.server': { set: proxy, before: null } };
-  expect(planParameters({}, {}, [redis])).toEqual({ data: { 'redis.server': proxy }, settled });
-  expect(planParameters({ 'redis.server': proxy }, settled, [redis])).toEqual({ data: {}, settled });
+  const configured = { 'redis.server': { set: proxy, before: null } };
+  expect(planParameters({}, {}, [redis])).toEqual({ data: { 'redis.server': proxy }, configured });
+  expect(planParameters({ 'redis.server': proxy }, configured, [redis])).toEqual({ data: {}, configured });
   const before = { 'redis.server': { set: proxy, before: 'argocd-redis:6379' } };
-  expect(planParameters({ 'redis.server': 'argocd-redis:6379' }, {}, [redis]).settled).toEqual(before);
+  expect(planParameters({ 'redis.server': 'argocd-redis:6379' }, {}, [redis]).configured).toEqual(before);
   // Somebody puts back the default: what was there before is not forgotten.
-  expect(planParameters({ 'redis.server': 'argocd-redis:6379' }, settled, [redis])).toEqual({
+  expect(planParameters({ 'redis.server': 'argocd-redis:6379' }, configured, [redis])).toEqual({
     data: { 'redis.server': proxy },
-    settled,
+    configured,
   });
 });
 
 test("Argo CD's default stays if the proxy forwards to another Redis, as any value does that is in use", () => {
-  const elsewhere = redisWish(namespace, 'mine:6379');
-  expect(planParameters({}, {}, [elsewhere])).toEqual({ data: {}, settled: {} });
+  const elsewhere = redisRequirement(namespace, 'mine:6379');
+  expect(planParameters({}, {}, [elsewhere])).toEqual({ data: {}, configured: {} });
   expect(planParameters({ 'redis.server': 'mine:6379' }, {}, [elsewhere]).data).toEqual({ 'redis.server': proxy });
-  expect(judgeParameters({ ...state, wishes: [elsewhere], isConsented: true })?.message).toMatch(
+  expect(parametersCondition({ ...state, requirements: [elsewhere], isConsented: true })?.message).toMatch(
     /is not set, .* The proxy forwards to "mine:6379": if Argo CD's Redis is "argocd-redis:6379", first set /,
   );
 });
 
 test("a value of the user's is neither replaced nor given back", () => {
-  const settled = { 'redis.server': { set: proxy, before: null } };
-  const nothing = { data: {}, settled: {} };
+  const configured = { 'redis.server': { set: proxy, before: null } };
+  const nothing = { data: {}, configured: {} };
   expect(planParameters({ 'redis.server': 'mine:6379' }, {}, [redis])).toEqual(nothing);
   expect(planParameters({ 'redis.server': proxy }, {}, [redis])).toEqual(nothing);
-  expect(planParameters({ 'redis.server': 'mine:6379' }, settled, [redis])).toEqual(nothing);
-  expect(planParameters({ 'redis.server': 'mine:6379' }, settled, [])).toEqual(nothing);
+  expect(planParameters({ 'redis.server': 'mine:6379' }, configured, [redis])).toEqual(nothing);
+  expect(planParameters({ 'redis.server': 'mine:6379' }, configured, [])).toEqual(nothing);
 });
 
-test('what is no longer wished is given back, and nothing else', () => {
-  const settled = {
+test('what is no longer required is given back, and nothing else', () => {
+  const configured = {
     'redis.server': { set: proxy, before: 'argocd-redis:6379' },
     'application.namespaces': { set: '*', before: null },
   };
   const data = { 'redis.server': proxy, 'application.namespaces': '*', 'server.insecure': 'true' };
-  expect(planParameters(data, settled, [])).toEqual({
+  expect(planParameters(data, configured, [])).toEqual({
     data: { 'redis.server': 'argocd-redis:6379', 'application.namespaces': null },
-    settled: {},
+    configured: {},
   });
-  expect(planParameters(data, settled, [redis])).toEqual({
+  expect(planParameters(data, configured, [redis])).toEqual({
     data: { 'application.namespaces': null },
-    settled: { 'redis.server': settled['redis.server'] },
+    configured: { 'redis.server': configured['redis.server'] },
   });
 });
 
 test.each(['', 'x', '[]', '{"redis.server":1}', '{"server.insecure":{"set":"a","before":null}}'])(
   'an annotation that the controller has not written counts as nothing: %j',
   (text) => {
-    expect(settledOf(params({}, { annotations: { [keys.settledParams]: text } }))).toEqual({});
+    expect(configuredParametersOf(params({}, { annotations: { [keys.configuredParams]: text } }))).toEqual({});
   },
 );
 
@@ -158,13 +158,15 @@ test('the checksum of a program follows what it reads, and nothing else', () => 
 });
 
 test('without consent the condition has the whole command', () => {
-  expect(judgeParameters(state)).toEqual({
+  expect(parametersCondition(state)).toEqual({
     status: 'False',
     reason: 'HubArgoCDNotConfigured',
     message: `the UI shows no resource trees of the clusters: redis.server in ConfigMap argocd/${argoCdParamsName} is not set, it must be "${proxy}". Set the chart's value hubArgoCD.configure to true, or run: kubectl -n argocd patch configmap ${argoCdParamsName} --type merge -p '{"data":{"redis.server":"${proxy}"}}' && kubectl -n argocd rollout restart deployment/argocd-repo-server deployment/argocd-server statefulset/argocd-application-controller`,
   });
-  expect(judgeParameters({ ...state, params: params({ 'redis.server': proxy }) })).toMatchObject({ status: 'True' });
-  expect(judgeParameters({ ...state, wishes: [] })).toBeUndefined();
+  expect(parametersCondition({ ...state, params: params({ 'redis.server': proxy }) })).toMatchObject({
+    status: 'True',
+  });
+  expect(parametersCondition({ ...state, requirements: [] })).toBeUndefined();
   const values = { 'redis.server': proxy, 'application.namespaces': '*' };
   expect(commandsFor(namespace, undefined, values, [server])).toBe(
     `kubectl -n argocd create configmap ${argoCdParamsName} --from-literal=redis.server=${proxy} --from-literal='application.namespaces=*' && kubectl -n argocd rollout restart deployment/argocd-server`,
@@ -172,7 +174,7 @@ test('without consent the condition has the whole command', () => {
 });
 
 test('with consent, what waits for the principal is said', () => {
-  expect(judgeParameters({ ...state, isConsented: true })).toMatchObject({
+  expect(parametersCondition({ ...state, isConsented: true })).toMatchObject({
     status: 'False',
     reason: 'InProgress',
     message: expect.stringMatching(/is not set, .* The controller sets it when the principal is ready$/),
@@ -181,24 +183,24 @@ test('with consent, what waits for the principal is said', () => {
 
 test("a value of the user's is named with the one that is needed, and what to think of first", () => {
   const own = { ...state, params: params({ 'redis.server': 'mine:6379' }), isConsented: true };
-  expect(judgeParameters(own)?.message).toMatch(
+  expect(parametersCondition(own)?.message).toMatch(
     /is "mine:6379", it must be "argocd-agent-redis-proxy:6379"\. The controller does not replace a value of yours\. The proxy forwards to "argocd-redis:6379": if Argo CD's Redis is "mine:6379", first set the chart's value principal\.redis\.server\.address to it\. Run: kubectl -n argocd patch /,
   );
-  const some = { ...state, wishes: [inClusters], params: params({ 'application.namespaces': 'cluster1' }) };
-  expect(judgeParameters(some)?.message).toMatch(
+  const some = { ...state, requirements: [inClusters], params: params({ 'application.namespaces': 'cluster1' }) };
+  expect(parametersCondition(some)?.message).toMatch(
     /^the UI does not show the Applications in the clusters' namespaces: .* is "cluster1", it must be "\*"\. It leaves out \[cluster2\]\. .* Run: kubectl -n argocd patch .*'\{"data":\{"application\.namespaces":"\*"\}\}' && kubectl -n argocd rollout restart deployment\/argocd-server$/,
   );
 });
 
 test('a program with a setting of its own is named', () => {
-  const settled = (container: object) => {
+  const configured = (container: object) => {
     const one = workload('argocd-server', container);
-    return judgeParameters({ ...state, server: one, workloads: [one] })?.message;
+    return parametersCondition({ ...state, server: one, workloads: [one] })?.message;
   };
-  expect(settled({ env: [{ name: 'REDIS_SERVER', value: 'a:1' }] })).toMatch(
+  expect(configured({ env: [{ name: 'REDIS_SERVER', value: 'a:1' }] })).toMatch(
     /: variable REDIS_SERVER of deployment\/argocd-server is "a:1", .*\. Run: kubectl -n argocd set env deployment\/argocd-server REDIS_SERVER=argocd-agent-redis-proxy:6379$/,
   );
-  expect(settled({ args: ['--redis=a:1'] })).toMatch(
+  expect(configured({ args: ['--redis=a:1'] })).toMatch(
     /: flag --redis of deployment\/argocd-server is "a:1", .*\. Remove flag --redis from deployment\/argocd-server, or give it the value "argocd-agent-redis-proxy:6379"$/,
   );
 });
@@ -229,7 +231,13 @@ test.each(owned)('parameters that %s keeps are left to it', (_, metadata, text) 
   const kept = params({}, metadata);
   const owner = ownerOf(kept, server);
   for (const isConsented of [true, false]) {
-    const result = judgeParameters({ ...state, wishes: [redis, inClusters], params: kept, owner, isConsented });
+    const result = parametersCondition({
+      ...state,
+      requirements: [redis, inClusters],
+      params: kept,
+      owner,
+      isConsented,
+    });
     expect(result).toMatchObject({ status: 'False', message: expect.stringMatching(text) });
   }
 });
@@ -245,7 +253,7 @@ test('an ArgoCD gives the server its flags, also where it has no ConfigMap', () 
     },
   );
   const owner = ownerOf(undefined, operated);
-  const result = judgeParameters({ ...state, server: operated, workloads: [operated], params: undefined, owner });
+  const result = parametersCondition({ ...state, server: operated, workloads: [operated], params: undefined, owner });
   expect(result?.message).toMatch(
     /^the UI shows .*: flag --redis of deployment\/argocd-server is "gitops-redis:6379", .*patch argocds\.argoproj\.io gitops --type merge -p '\{"spec":\{"redis":\{"remote":"argocd-agent-redis-proxy:6379"\}\}\}'$/,
   );
@@ -253,7 +261,7 @@ test('an ArgoCD gives the server its flags, also where it has no ConfigMap', () 
 
 test('what somebody has written into labels does not get into commands', () => {
   const hostile = params({}, { annotations: { 'meta.helm.sh/release-name': "x'; rm -rf / #" } });
-  const { message = '' } = judgeParameters({ ...state, params: hostile, owner: ownerOf(hostile, server) }) ?? {};
+  const { message = '' } = parametersCondition({ ...state, params: hostile, owner: ownerOf(hostile, server) }) ?? {};
   expect(message).toContain('a Helm release would put back');
   expect(message).not.toContain('rm -rf');
   expect(ownerOf(params({}, { labels: { 'app.kubernetes.io/managed-by': 'me' } }), server)).toBeUndefined();

@@ -1,2 +1,2 @@
-export { type ArgoCdDeps, RestartRefusedError, settleArgoCd } from './settle.ts';
-export { namespacesWish, redisWish, type Wish } from './wishes.ts';
+export { type ArgoCdDeps, configureArgoCd, RestartRefusedError } from './configure.ts';
+export { namespacesRequirement, type ParameterRequirement, redisRequirement } from './requirements.ts';

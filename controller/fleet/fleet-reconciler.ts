@@ -23,7 +23,7 @@ import type { Fleet, FleetDeps, FoundationFindings } from './fleet-deps.ts';
 import { FleetEvents } from './fleet-events.ts';
 import { nextStatus, writeStatus } from './fleet-status.ts';
 import { equipHub, evaluatePlacement, layFoundation, rbacCondition, sumUpClusters } from './fleet-steps.ts';
-import { settleHubArgoCd } from './hub-argo-cd-step.ts';
+import { configureHubArgoCd } from './hub-argo-cd-step.ts';
 import type { StepOutcome } from './run-step.ts';
 
 /** Reconciles GitOpsClusters: the objects that their clusters share, their status, and their deletion. */
@@ -218,7 +218,7 @@ export class FleetReconciler {
     }
     const namespace = this.#deps.caches.principalNamespaceOf(gitOpsCluster);
     try {
-      await settleHubArgoCd(this.#deps, { gitOpsCluster, namespace, signal });
+      await configureHubArgoCd(this.#deps, { gitOpsCluster, namespace, signal });
     } catch (error) {
       if (!(error instanceof RestartRefusedError)) {
         throw error;

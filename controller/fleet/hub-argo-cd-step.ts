@@ -1,6 +1,11 @@
 import { wellKnown } from '../../lib/base/index.ts';
 import type { Deployment, StatefulSet } from '../../lib/kube/index.ts';
-import { namespacesWish, redisWish, settleArgoCd, type Wish } from '../argocd/index.ts';
+import {
+  configureArgoCd,
+  namespacesRequirement,
+  type ParameterRequirement,
+  redisRequirement,
+} from '../argocd/index.ts';
 import { hasReadyEndpoint } from '../endpoint/index.ts';
 import { type GitOpsCluster, isRetaining, type StepReport, type StepResult, succeeded } from '../hub/index.ts';
 import { type HubState, parseGitOpsCluster, releaseOf } from '../spec/index.ts';
@@ -11,7 +16,7 @@ export async function ensureHubArgoCd(
   deps: FleetDeps,
   fleet: Pick<Fleet, 'namespace' | 'gitOpsCluster' | 'signal'>,
 ): Promise<StepReport> {
-  const parameters = await settleHubArgoCd(deps, fleet);
+  const parameters = await configureHubArgoCd(deps, fleet);
   return { result: worstOf([checkHubArgoCd(deps, fleet).result, checkDeliveredVersion(deps, fleet), parameters]) };
 }
 
@@ -19,7 +24,7 @@ export async function ensureHubArgoCd(
  * Configures the hub's own Argo CD for the GitOpsClusters of a principal. What none of them needs any more is given back;
  * GitOpsClusters that are deleted, or are about to be left without a controller, need nothing.
  */
-export function settleHubArgoCd(
+export function configureHubArgoCd(
   deps: FleetDeps,
   { namespace, gitOpsCluster, signal }: Pick<Fleet, 'namespace' | 'gitOpsCluster' | 'signal'>,
 ): Promise<StepResult> {
@@ -29,16 +34,16 @@ export function settleHubArgoCd(
   const served = [gitOpsCluster, ...others].filter(({ metadata }) => metadata.deletionTimestamp === undefined);
   const isConsented = configuredNamespaces.includes(namespace) && !served.every(isRetaining);
   const isReady = hasReadyEndpoint(caches.serviceExposure(namespace)) !== false;
-  const wishes = wishesOf(deps, namespace, served);
-  return settleArgoCd(deps, { namespace, gitOpsCluster, signal, isConsented, isReady, wishes });
+  const requirements = requirementsOf(deps, namespace, served);
+  return configureArgoCd(deps, { namespace, gitOpsCluster, signal, isConsented, isReady, requirements });
 }
 
 /** What live access to the clusters needs: the Redis proxy, and Applications in the clusters' namespaces if there are any. */
-function wishesOf(
+function requirementsOf(
   { caches, ownership }: Pick<FleetDeps, 'caches' | 'ownership'>,
   namespace: string,
   gitOpsClusters: readonly GitOpsCluster[],
-): Wish[] {
+): ParameterRequirement[] {
   const forwardsTo = caches.redisBehindProxy(namespace);
   if (forwardsTo === undefined || gitOpsClusters.length === 0) {
     return [];
@@ -50,7 +55,7 @@ function wishesOf(
   });
   // As long as there is such a GitOpsCluster: what was set for its clusters stays while none is selected.
   const clusters = namespaced.flatMap((selection) => (selection.known ? [...selection.clusters] : []));
-  return [redisWish(namespace, forwardsTo), ...(namespaced.length > 0 ? [namespacesWish(clusters)] : [])];
+  return [redisRequirement(namespace, forwardsTo), ...(namespaced.length > 0 ? [namespacesRequirement(clusters)] : [])];
 }
 
 /** The worst result, with the messages of all that are as bad or worse than unknown. */

@@ -64,7 +64,7 @@ export const keys = {
   /** On a ManagedClusterAddOn that is detached: the namespaces in its works, separated by commas. */
   namespaces: 'apps.open-cluster-management.io/delivered-namespaces',
   /** On ConfigMap argocd-cmd-params-cm: what the controller has set there, and the values from before, as JSON. */
-  settledParams: 'apps.open-cluster-management.io/settled-params',
+  configuredParams: 'apps.open-cluster-management.io/configured-params',
   /** On a ManagedClusterAddOn: namespaces that are no longer in its works and are to be cleaned up, separated by commas. */
   formerNamespaces: 'apps.open-cluster-management.io/former-namespaces',
 } as const;

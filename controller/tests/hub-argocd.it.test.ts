@@ -131,7 +131,7 @@ test('with consent it is set, restarted once, repaired, and given back when cons
   await hub.restart();
   await until('what was there', async () => JSON.stringify(await data()) === '{"server.insecure":"true"}');
   await until('no mark', async () => (await restarted()).length === 0);
-  expect((await params())?.metadata.annotations?.[keys.settledParams]).toBeUndefined();
+  expect((await params())?.metadata.annotations?.[keys.configuredParams]).toBeUndefined();
   await condition('False', /hubArgoCD\.configure/);
 });
 

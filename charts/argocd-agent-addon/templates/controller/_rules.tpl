@@ -33,8 +33,8 @@ is still to be given back. Its annotation shows that.
 */}}
 {{- define "addon.mayRestartArgoCD" -}}
 {{- $params := lookup "v1" "ConfigMap" (include "addon.argoCDNamespace" .) "argocd-cmd-params-cm" -}}
-{{- $settled := dig "metadata" "annotations" dict ($params | default dict) -}}
-{{- if or .Values.hubArgoCD.configure (hasKey $settled "apps.open-cluster-management.io/settled-params") -}}
+{{- $annotations := dig "metadata" "annotations" dict ($params | default dict) -}}
+{{- if or .Values.hubArgoCD.configure (hasKey $annotations "apps.open-cluster-management.io/configured-params") -}}
 true
 {{- end -}}
 {{- end }}

@@ -6,7 +6,7 @@ import type { Parameter } from './parameters.ts';
 const redisProxy = `${redisProxyName}:6379`;
 
 /** What a parameter of the hub's Argo CD must be, so that its UI shows the clusters. */
-export interface Wish {
+export interface ParameterRequirement {
   readonly parameter: Parameter;
   readonly wanted: string;
   /** Whether a value is as good as the wanted one. */
@@ -23,7 +23,7 @@ export interface Wish {
  * Argo CD's server must take its cache from the principal's proxy, which adds the resource trees of the clusters.
  * @param forwardsTo address of the Redis to which the proxy passes on everything else: only that one may be replaced
  */
-export function redisWish(namespace: string, forwardsTo: string): Wish {
+export function redisRequirement(namespace: string, forwardsTo: string): ParameterRequirement {
   const same = (a: string, b: string) => inNamespace(a, namespace) === inNamespace(b, namespace);
   return {
     parameter: 'redis.server',
@@ -37,7 +37,7 @@ export function redisWish(namespace: string, forwardsTo: string): Wish {
 }
 
 /** Argo CD must serve the Applications in these namespaces, which have the names of clusters. */
-export function namespacesWish(clusters: readonly string[]): Wish {
+export function namespacesRequirement(clusters: readonly string[]): ParameterRequirement {
   const left = (value: string) => clusters.filter((cluster) => !matchesAny(entriesOf(value), cluster));
   return {
     parameter: 'application.namespaces',

@@ -11,13 +11,13 @@ import {
   type Workload,
   workloadText,
 } from './parameters.ts';
+import type { ParameterRequirement } from './requirements.ts';
 import { shellWord } from './shell.ts';
-import type { Wish } from './wishes.ts';
 
-/** The hub's Argo CD as it is, and what is wished of it. */
+/** The hub's Argo CD as it is, and what is required of it. */
 export interface ArgoCdState {
   readonly namespace: string;
-  readonly wishes: readonly Wish[];
+  readonly requirements: readonly ParameterRequirement[];
   readonly params: ConfigMap | undefined;
   readonly server: Workload;
   readonly workloads: readonly Workload[];
@@ -25,20 +25,20 @@ export interface ArgoCdState {
   readonly isConsented: boolean;
 }
 
-interface OpenWish {
-  readonly wish: Wish;
+interface OpenRequirement {
+  readonly requirement: ParameterRequirement;
   readonly reading: Reading;
 }
 
 /** Whether the UI of the hub's Argo CD can show the clusters; if not, what the user has to run or to set. */
-export function judgeParameters(state: ArgoCdState): StepResult {
-  const { wishes, params, server, owner, isConsented } = state;
-  if (wishes.length === 0) {
+export function parametersCondition(state: ArgoCdState): StepResult {
+  const { requirements, params, server, owner, isConsented } = state;
+  if (requirements.length === 0) {
     return undefined;
   }
-  const open = wishes
-    .map((wish) => ({ wish, reading: readParameter(server, wish.parameter, params) }))
-    .filter(({ wish, reading }) => !wish.fits(reading.value));
+  const open = requirements
+    .map((requirement) => ({ requirement, reading: readParameter(server, requirement.parameter, params) }))
+    .filter(({ requirement, reading }) => !requirement.fits(reading.value));
   if (open.length === 0) {
     return succeeded(`Argo CD's server ${server.metadata.namespace}/${server.metadata.name} is set up for live access`);
   }
@@ -55,32 +55,36 @@ export function judgeParameters(state: ArgoCdState): StepResult {
   return failed(`${problem}. ${advice.join('. ')}`, 'HubArgoCDNotConfigured');
 }
 
-function problemText({ namespace, params, server }: ArgoCdState, { wish, reading }: OpenWish): string {
+function problemText({ namespace, params, server }: ArgoCdState, { requirement, reading }: OpenRequirement): string {
   const place = {
-    params: `${wish.parameter} in ConfigMap ${namespace}/${argoCdParamsName}`,
-    flag: `flag ${flagOf(wish.parameter)} of ${workloadText(server)}`,
-    variable: `variable ${variableOf(wish.parameter)} of ${workloadText(server)}`,
+    params: `${requirement.parameter} in ConfigMap ${namespace}/${argoCdParamsName}`,
+    flag: `flag ${flagOf(requirement.parameter)} of ${workloadText(server)}`,
+    variable: `variable ${variableOf(requirement.parameter)} of ${workloadText(server)}`,
   }[reading.from];
-  const isSet = reading.from !== 'params' || Boolean(params?.data?.[wish.parameter]);
+  const isSet = reading.from !== 'params' || Boolean(params?.data?.[requirement.parameter]);
   const value = isSet ? `is ${quoted(reading.value)}` : 'is not set';
-  return `${wish.effect}: ${place} ${value}, it must be ${quoted(wish.wanted)}`;
+  return `${requirement.effect}: ${place} ${value}, it must be ${quoted(requirement.wanted)}`;
 }
 
 /** Whether the controller may set it. */
-const isReplaceable = ({ wish, reading }: OpenWish) => reading.from === 'params' && wish.mayReplace(reading.value);
+const isReplaceable = ({ requirement, reading }: OpenRequirement) =>
+  reading.from === 'params' && requirement.mayReplace(reading.value);
 
-const valuesOf = (open: readonly OpenWish[]) =>
-  Object.fromEntries(open.map(({ wish }) => [wish.parameter, wish.wanted]));
+const valuesOf = (open: readonly OpenRequirement[]) =>
+  Object.fromEntries(open.map(({ requirement }) => [requirement.parameter, requirement.wanted]));
 
-function ownerAdvice({ who, advice }: Owner, open: readonly OpenWish[]): string {
+function ownerAdvice({ who, advice }: Owner, open: readonly OpenRequirement[]): string {
   return `${who} would put back what the controller changes, so ${advice(valuesOf(open))}`;
 }
 
 /** Who sets the parameters with kubectl gets the commands. */
-function userAdvice({ namespace, params, workloads, isConsented }: ArgoCdState, open: readonly OpenWish[]): string {
+function userAdvice(
+  { namespace, params, workloads, isConsented }: ArgoCdState,
+  open: readonly OpenRequirement[],
+): string {
   const own = open.filter((one) => !isReplaceable(one));
   const kept = own.length > 0 && isConsented ? ['The controller does not replace a value of yours'] : [];
-  const cautions = own.map(({ wish, reading }) => wish.caution(reading.value));
+  const cautions = own.map(({ requirement, reading }) => requirement.caution(reading.value));
   const commands = commandsFor(namespace, params, valuesOf(isConsented ? own : open), workloads);
   const run = own.length > 0 ? 'Run' : "Set the chart's value hubArgoCD.configure to true, or run";
   return [...kept, ...cautions, `${run}: ${commands}`].join('. ');
@@ -105,8 +109,8 @@ export function commandsFor(
 }
 
 /** A program with a setting of its own does not read the ConfigMap. */
-function workloadAdvice({ namespace, server }: ArgoCdState, { wish, reading }: OpenWish): string {
-  const { parameter, wanted } = wish;
+function workloadAdvice({ namespace, server }: ArgoCdState, { requirement, reading }: OpenRequirement): string {
+  const { parameter, wanted } = requirement;
   return reading.from === 'flag'
     ? `Remove flag ${flagOf(parameter)} from ${workloadText(server)}, or give it the value ${quoted(wanted)}`
     : `Run: kubectl -n ${namespace} set env ${workloadText(server)} ${shellWord(`${variableOf(parameter)}=${wanted}`)}`;

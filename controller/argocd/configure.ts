@@ -23,11 +23,11 @@ import {
   managedBy,
   type StepResult,
 } from '../hub/index.ts';
-import { judgeParameters } from './judge.ts';
+import { parametersCondition } from './condition.ts';
 import { ownerOf } from './owner.ts';
 import { readParameter, serverAmong, takesFromParams, type Workload, workloadText } from './parameters.ts';
-import { planParameters, type Settled, settledOf } from './plan.ts';
-import type { Wish } from './wishes.ts';
+import { type ConfiguredParameters, configuredParametersOf, planParameters } from './plan.ts';
+import type { ParameterRequirement } from './requirements.ts';
 
 /** The controller lacks the right to restart programs of Argo CD. The message has the commands that do it. */
 export class RestartRefusedError extends Error {
@@ -42,7 +42,7 @@ export class RestartRefusedError extends Error {
 /** On pod templates of Argo CD: a checksum of the parameters that the controller has set and that the pods read. */
 const checksumKey = `checksum/${argoCdParamsName}`;
 
-/** What {@link settleArgoCd} works with. */
+/** What {@link configureArgoCd} works with. */
 export interface ArgoCdDeps {
   readonly client: Pick<KubeClient, 'create' | 'delete' | 'mergePatch'>;
   readonly caches: Pick<Caches, 'argoCdParams' | 'argoCdWorkloads'>;
@@ -52,11 +52,11 @@ export interface ArgoCdDeps {
   readonly mutex: KeyedMutex;
 }
 
-/** An Argo CD of the hub, and what is wished of it. */
+/** An Argo CD of the hub, and what is required of it. */
 export interface ArgoCdScope {
   /** Argo CD's namespace. */
   readonly namespace: string;
-  readonly wishes: readonly Wish[];
+  readonly requirements: readonly ParameterRequirement[];
   /** Whether its owner has consented to changes. Without, the controller gives back what it has set. */
   readonly isConsented: boolean;
   /** Whether the principal's proxy answers. Before, Argo CD is not sent to it; what was set before stays. */
@@ -70,11 +70,11 @@ export interface ArgoCdScope {
  * Sets the parameters of the hub's own Argo CD with its owner's consent, and restarts the programs that read them; without
  * consent gives back what was set. Parameters that somebody else keeps as they are (argocd-operator, Helm, Argo CD, Flux)
  * are left alone.
- * @returns what is still to be done by the user, as a condition; undefined when there is no Argo CD, or no wish
+ * @returns what is still to be done by the user, as a condition; undefined when there is no Argo CD, or no requirement
  */
-export async function settleArgoCd(deps: ArgoCdDeps, scope: ArgoCdScope): Promise<StepResult> {
+export async function configureArgoCd(deps: ArgoCdDeps, scope: ArgoCdScope): Promise<StepResult> {
   const { caches, mutex } = deps;
-  const { namespace, wishes, isConsented, isReady } = scope;
+  const { namespace, requirements, isConsented, isReady } = scope;
   const workloads = caches.argoCdWorkloads(namespace);
   const server = serverAmong(workloads);
   const cached = caches.argoCdParams(namespace);
@@ -82,46 +82,46 @@ export async function settleArgoCd(deps: ArgoCdDeps, scope: ArgoCdScope): Promis
   const open =
     server === undefined
       ? []
-      : wishes.filter(({ parameter, fits }) => !fits(readParameter(server, parameter, cached).value));
-  const settled = settledOf(cached);
-  const settable = wishes.filter(({ parameter }) => server && takesFromParams(server, parameter));
-  const wanted = isConsented ? settable.filter(({ parameter }) => isReady || parameter in settled) : [];
+      : requirements.filter(({ parameter, fits }) => !fits(readParameter(server, parameter, cached).value));
+  const configured = configuredParametersOf(cached);
+  const configurable = requirements.filter(({ parameter }) => server && takesFromParams(server, parameter));
+  const wanted = isConsented ? configurable.filter(({ parameter }) => isReady || parameter in configured) : [];
   let params = cached;
   const isMarked = (one: Workload) => checksumOf(one) !== undefined;
   if (
     owner === undefined &&
-    (hasMark(cached) || workloads.some(isMarked) || wanted.some((wish) => open.includes(wish)))
+    (hasMark(cached) || workloads.some(isMarked) || wanted.some((requirement) => open.includes(requirement)))
   ) {
     params = await mutex.run(`argocd ${namespace}`, async () => {
       const written = await writeParameters(deps, scope, wanted);
-      await restartReaders(deps, scope, settledOf(written));
+      await restartReaders(deps, scope, configuredParametersOf(written));
       return written;
     });
   }
-  return server && judgeParameters({ namespace, wishes, params, server, workloads, owner, isConsented });
+  return server && parametersCondition({ namespace, requirements, params, server, workloads, owner, isConsented });
 }
 
-const hasMark = (params: ConfigMap | undefined) => params?.metadata.annotations?.[keys.settledParams] !== undefined;
+const hasMark = (params: ConfigMap | undefined) => params?.metadata.annotations?.[keys.configuredParams] !== undefined;
 
 /** Brings the ConfigMap up to date. A change in between is a conflict. */
 async function writeParameters(
   { client, caches, applier, events }: ArgoCdDeps,
   { namespace, gitOpsCluster, signal }: ArgoCdScope,
-  wanted: readonly Wish[],
+  wanted: readonly ParameterRequirement[],
 ): Promise<ConfigMap | undefined> {
   const key = { namespace, name: argoCdParamsName };
   const live = await applier.current(configMaps, key, caches.argoCdParams(namespace), signal);
-  const before = settledOf(live);
-  const { data, settled } = planParameters(live?.data ?? {}, before, wanted);
-  if (Object.keys(data).length === 0 && isDeepStrictEqual(settled, before)) {
+  const before = configuredParametersOf(live);
+  const { data, configured } = planParameters(live?.data ?? {}, before, wanted);
+  if (Object.keys(data).length === 0 && isDeepStrictEqual(configured, before)) {
     return live;
   }
   const options = { fieldManager, signal };
-  const mark = Object.keys(settled).length === 0 ? null : JSON.stringify(settled);
+  const mark = Object.keys(configured).length === 0 ? null : JSON.stringify(configured);
   const what = `ConfigMap ${namespace}/${argoCdParamsName}`;
   if (live === undefined) {
     const labels = { [wellKnown.managedByLabel]: managedBy, [wellKnown.partOfLabel]: 'argocd' };
-    const metadata = { ...key, labels, annotations: { [keys.settledParams]: mark ?? '' } };
+    const metadata = { ...key, labels, annotations: { [keys.configuredParams]: mark ?? '' } };
     const made = await client.create(configMaps, { metadata, data: data as Record<string, string> }, options);
     applier.wrote(configMaps, made);
     events.normal(gitOpsCluster, 'HubArgoCDConfigured', `${what} is created with ${changesText(data)}`);
@@ -134,7 +134,7 @@ async function writeParameters(
     events.normal(gitOpsCluster, 'HubArgoCDGivenBack', `${what}, which the controller had created, is deleted`);
     return undefined;
   }
-  const metadata = { resourceVersion, annotations: { [keys.settledParams]: mark } };
+  const metadata = { resourceVersion, annotations: { [keys.configuredParams]: mark } };
   const written = await client.mergePatch(configMaps, key, { metadata, data }, options);
   applier.wrote(configMaps, written);
   if (Object.keys(data).length > 0) {
@@ -153,13 +153,13 @@ const changesText = (data: Readonly<Record<string, string | null>>) =>
 async function restartReaders(
   { client, caches, applier, events }: ArgoCdDeps,
   { namespace, gitOpsCluster, signal }: ArgoCdScope,
-  settled: Settled,
+  configured: ConfiguredParameters,
 ): Promise<void> {
   const refused: string[] = [];
   for (const cached of caches.argoCdWorkloads(namespace)) {
     const type: ResourceType<Workload> = cached.kind === 'StatefulSet' ? statefulSets : deployments;
     const workload = (await applier.current(type, cached.metadata, cached, signal)) ?? cached;
-    const checksum = checksumFor(workload, settled) ?? null;
+    const checksum = checksumFor(workload, configured) ?? null;
     if ((checksumOf(workload) ?? null) === checksum) {
       continue;
     }
@@ -185,9 +185,9 @@ async function restartReaders(
 const checksumOf = ({ spec }: Workload) => spec?.template?.metadata?.annotations?.[checksumKey];
 
 /** The checksum of what a program reads of the parameters that the controller has set; undefined when it reads none. */
-export function checksumFor(workload: Workload, settled: Settled): string | undefined {
-  const read = Object.entries(settled)
-    .filter(([parameter]) => takesFromParams(workload, parameter as keyof Settled))
+export function checksumFor(workload: Workload, configured: ConfiguredParameters): string | undefined {
+  const read = Object.entries(configured)
+    .filter(([parameter]) => takesFromParams(workload, parameter as keyof ConfiguredParameters))
     .map(([parameter, { set }]) => [parameter, set]);
   return read.length === 0 ? undefined : createHash('sha256').update(JSON.stringify(read)).digest('hex');
 }
