@@ -38,7 +38,7 @@ const change = (values: Record<string, string | null>) => hub.client.mergePatch(
 const consent = () => ({ configuredNamespaces: [hub.ns] });
 const condition = (status: string, message?: RegExp) =>
   hub.fixture.conditionIs([hub.ns, 'fleet'], 'HubArgoCDCompatible', status, message);
-/** The hub's application controller is of no version that the fleet needs. */
+/** An application controller of a version that is not known would be reported. */
 const scaleControllerDown = () =>
   hub.client.mergePatch(
     statefulSets,
@@ -78,7 +78,8 @@ function commandIn(message: string): string {
 }
 
 beforeEach(async () => {
-  await applyPublishedArgoCd(hub.client, hub.ns);
+  // Versions are not the matter here.
+  await applyPublishedArgoCd(hub.client, hub.ns, 'quay.io/argoproj/argocd:latest');
   await scaleControllerDown();
   const spec = { ports: [{ port: 6379 }] };
   await hub.fixture.put(services, { metadata: { namespace: hub.ns, name: 'argocd-agent-redis-proxy' }, spec });

@@ -20,12 +20,14 @@ const types: Readonly<Record<string, ResourceType>> = {
 /**
  * Argo CD in a namespace as `kubectl apply -f install.yaml` of its project leaves it: its ConfigMaps and workloads. No pod
  * runs.
+ * @param image of Argo CD, instead of the published one
  * @throws ToolError as {@link argoCdSource} does
  */
-export async function applyPublishedArgoCd(client: KubeClient, namespace: string): Promise<void> {
+export async function applyPublishedArgoCd(client: KubeClient, namespace: string, image?: string): Promise<void> {
   const root = await argoCdSource();
   const text = await readFile(join(root, 'manifests/install.yaml'), 'utf8');
-  for (const document of parseAllDocuments(text)) {
+  const wanted = image === undefined ? text : text.replaceAll(/quay\.io\/argoproj\/argocd:\S+/g, image);
+  for (const document of parseAllDocuments(wanted)) {
     const object = document.toJS() as KubeObject | null;
     const type = types[object?.kind ?? ''];
     if (object && type) {
