@@ -90,8 +90,6 @@ afterEach(async () => {
   await rm(folder, { recursive: true });
 });
 
-/** Resolves when a condition holds. */
-
 /** The payloads of what an agent, or all, said of one type. */
 function said(type: string, agent?: string): Record<string, unknown>[] {
   return heard
@@ -119,7 +117,7 @@ test('agents are in sync when they have their Applications and all they said is 
     objectEvent(targets.application, eventTypes.create, application('agent-0000', '5'), origin),
   );
   await until(() => reports.some(({ is }) => is === 'in-sync'));
-  expect(isAcknowledged(create)).toBe(true);
+  await until(() => isAcknowledged(create));
   expect(reports.filter(({ is }) => is === 'in-sync')).toMatchObject([{ agent: 'agent-0000' }]);
   expect(said(eventTypes.statusUpdate)).toMatchObject([
     {
