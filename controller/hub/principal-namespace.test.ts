@@ -16,6 +16,11 @@ test("a new GitOpsCluster has the principal of its own namespace, if there is on
   expect(principalNamespaceOf(of('team-a'), { own: ['team-b'], shared: undefined }, none)).toBe('team-a');
 });
 
+test('in the shared namespace the Secrets of the clusters are not looked through', () => {
+  const made = { ...none, hasSecretsIn: () => expect.unreachable() };
+  expect(principalNamespaceOf(of('argocd', enrolled), namespaces, made)).toBe('argocd');
+});
+
 test('one that has clusters keeps its principal', () => {
   expect(principalNamespaceOf(of('team-a', enrolled), namespaces, none)).toBe('team-a');
   expect(principalNamespaceOf(of('team-a'), namespaces, { ...none, hasAddOns: () => true })).toBe('team-a');

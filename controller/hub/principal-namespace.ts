@@ -29,8 +29,12 @@ export function principalNamespaceOf(
   made: MadeForClusters,
 ): string {
   const { namespace = '', annotations } = gitOpsCluster.metadata;
-  if (shared === undefined || annotations?.[keys.principalNamespace] === shared || made.hasSecretsIn(shared)) {
-    return shared ?? namespace;
+  // In the shared namespace both are the same. Most GitOpsClusters are there, and their Secrets need not be looked through.
+  if (shared === undefined || namespace === shared) {
+    return namespace;
+  }
+  if (annotations?.[keys.principalNamespace] === shared || made.hasSecretsIn(shared)) {
+    return shared;
   }
   const isOwn = own.length === 0 || own.includes(namespace);
   return isOwn || hasFinalizer(gitOpsCluster, finalizer) || made.hasAddOns() ? namespace : shared;
