@@ -22,6 +22,8 @@ import { expectedUuids, type ServerReport, type ServerStart, secret } from './te
 
 const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
 const count = effort(2_000, 1_000_000);
+/** Hostile agents at the same time. Each waits for answers most of the time. */
+const attackers = effort(1, 8);
 /** CPU time of the server in one turn of the event loop. */
 const maxTurnMs = 100;
 /** Memory of the server. The first messages of a process take most: compiled code and pooled buffers. */
@@ -174,10 +176,14 @@ function flipped(bytes: Uint8Array, random: Random): Buffer {
   return copy;
 }
 
-/** The streams of one hostile agent after the other; one that has ended is opened again. */
+/** Tokens of an agent, for both modes. */
+type Tokens = ServerStart['evil'][number];
+
+/** The streams of one hostile agent after the other, each on its own connection; one that has ended is opened again. */
 class HostileStreams {
+  readonly #agents: readonly Tokens[];
   readonly #random: Random;
-  readonly #session: ClientHttp2Session = connection();
+  #session: ClientHttp2Session = connection();
   readonly #streams = new Map<number, ClientHttp2Stream>();
   readonly #kinds: readonly Kind[] = ['events', 'logs', 'events', 'logs', 'terminal'];
   /** The last bytes that came, so that a text is found that came in two pieces. */
@@ -190,7 +196,8 @@ class HostileStreams {
   #settled: () => void = () => undefined;
   hasSeenSecret = false;
 
-  constructor(random: Random) {
+  constructor(agents: readonly Tokens[], random: Random) {
+    this.#agents = agents;
     this.#random = random;
   }
 
@@ -250,8 +257,12 @@ class HostileStreams {
   async #write(index: number, bytes: Buffer): Promise<void> {
     let stream = this.#streams.get(index);
     if (stream === undefined || stream.closed || stream.destroyed) {
-      const [managed = '', autonomous = ''] =
-        start.evil[Math.floor(this.#opened++ / streamsPerAgent) % start.evil.length] ?? [];
+      const agent = Math.floor(this.#opened / streamsPerAgent) % this.#agents.length;
+      if (this.#opened++ % streamsPerAgent === 0) {
+        this.#session.destroy();
+        this.#session = connection();
+      }
+      const [managed = '', autonomous = ''] = this.#agents[agent] ?? [];
       const token = this.#random.chance(0.5) ? managed : autonomous;
       stream = open(this.#session, this.#kinds[index] ?? 'events', token, (chunk) => this.#look(chunk));
       this.#streams.set(index, stream);
@@ -280,24 +291,32 @@ class HostileStreams {
 test(
   `${count} mutated messages over several streams harm nobody (SEED=${seed})`,
   async () => {
-    const random = new Random(seed);
     const good = honest();
-    const evil = new HostileStreams(random);
+    const evil = Array.from({ length: attackers }, (_, place) => {
+      const agents = start.evil.filter((_, index) => index % attackers === place);
+      return new HostileStreams(agents, new Random(seed + place));
+    });
     await good.exchange();
-    for (let sent = 0; sent < count && failure === undefined; sent += 200) {
-      await evil.send(200);
-      await good.exchange();
-    }
+    const attack = async (one: HostileStreams) => {
+      for (let sent = 0; sent < count / attackers && failure === undefined; sent += 200) {
+        await one.send(200);
+        await good.exchange();
+      }
+    };
+    await Promise.all(evil.map(attack));
     expect(failure).toBeUndefined();
     await until(() => good.isTold);
     const { turnMs, bytes, read, misplaced } = await report();
     console.log(`${read} read: at most ${turnMs.toFixed(0)} ms in a turn, ${(bytes / 2 ** 20).toFixed(0)} MiB`);
-    expect({ hasSeenSecret: evil.hasSeenSecret, misplaced }).toEqual({ hasSeenSecret: false, misplaced: 0 });
+    const hasSeenSecret = evil.some((one) => one.hasSeenSecret);
+    expect({ hasSeenSecret, misplaced }).toEqual({ hasSeenSecret: false, misplaced: 0 });
     // What follows a broken frame on its stream is lost.
     expect(read).toBeGreaterThan(count / 3);
     expect(turnMs).toBeLessThan(maxTurnMs);
     expect(bytes).toBeLessThan(maxBytes);
-    evil.close();
+    for (const one of evil) {
+      one.close();
+    }
     good.close();
   },
   effort(150_000, 3_600_000),
