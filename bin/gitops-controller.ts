@@ -1,8 +1,10 @@
 #!/usr/bin/env node
 import {
+  adoptCommand,
   applyCrdsCommand,
   basicCommand,
   controllerCommand,
+  releaseCommand,
   renderCommand,
   uninstallCommand,
 } from '../controller/index.ts';
@@ -16,6 +18,8 @@ const executable = {
     basicCommand,
     renderCommand,
     uninstallCommand,
+    adoptCommand,
+    releaseCommand,
     applyCrdsCommand,
     versionCommand('gitops-controller'),
   ],

@@ -1,2 +1,9 @@
 export { basicCommand } from './basic/index.ts';
-export { applyCrdsCommand, controllerCommand, renderCommand, uninstallCommand } from './commands/index.ts';
+export {
+  adoptCommand,
+  applyCrdsCommand,
+  controllerCommand,
+  releaseCommand,
+  renderCommand,
+  uninstallCommand,
+} from './commands/index.ts';

@@ -80,8 +80,17 @@ export async function ensureWorks(
   if (errors[0]) {
     throw errors[0];
   }
+  const areApplied = rendered.every(({ part, index, spec }) =>
+    isApplied(caches.works.get({ namespace: cluster, name: partWorkName(part, index) }), spec),
+  );
   for (const work of caches.works.list(cluster)) {
-    if (desired.has(work.metadata.name) || work.metadata.labels?.[keys.part] === formerWork.part) {
+    const part = work.metadata.labels?.[keys.part];
+    if (desired.has(work.metadata.name) || part === formerWork.part) {
+      continue;
+    }
+    // A work of argocd-pull-integration, which has no part. What it shares with ours, such as the ArgoCD, stays on the
+    // cluster only if ours have it already.
+    if (part === undefined && !areApplied) {
       continue;
     }
     await applier.remove(manifestWorks, work, signal);

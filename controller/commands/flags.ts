@@ -107,3 +107,29 @@ export const applyCrdsFlags = {
   ...hubFlags,
   from: stringFlag({ usage: 'directory with the CRDs as YAML files', default: '/crds' }),
 };
+
+/** Flags of `gitops-controller adopt`. */
+export const adoptFlags = {
+  ...hubFlags,
+  namespace: stringFlag({
+    usage: "namespace of the hub's Argo CD and the GitOpsClusters",
+    short: 'n',
+    default: 'argocd',
+  }),
+  release: stringFlag({
+    usage: 'Helm release that gets the objects that both charts have',
+    default: 'argocd-agent-addon',
+  }),
+  'release-namespace': stringFlag({
+    usage: 'namespace of that release',
+    default: 'open-cluster-management-agent-addon',
+  }),
+  'dry-run': boolFlag({ usage: 'change nothing: only print the steps' }),
+  timeout: durationFlag({ usage: 'maximum time for one wait', default: 180_000 }),
+};
+
+/** Flags of `gitops-controller release`. */
+export const releaseFlags = {
+  ...adoptFlags,
+  to: stringFlag({ usage: 'who goes on with the hub: original (argocd-pull-integration)' }),
+};

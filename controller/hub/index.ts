@@ -39,6 +39,7 @@ export {
   type AddOnDeploymentConfig,
   addOnDeploymentConfigs,
   type ConfigReference,
+  clusterManagementAddOns,
   type FleetStatus,
   type GitOpsCluster,
   gitOpsClusters,

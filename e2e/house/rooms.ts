@@ -32,9 +32,11 @@ export const controllerRooms: Rooms = {
   fleet: ['argocd', 'endpoint', 'hub', 'ownership', 'rollout', 'spec', 'trust'],
   // The controller: queues, and what wakes which.
   '': ['cluster', 'daemon', 'fleet', 'hub', 'ownership', 'render', 'rollout', 'spec', 'trust'],
+  // A hub's change from argocd-pull-integration to this project, and back.
+  takeover: ['hub'],
   // The basic pull model.
   basic: ['daemon', 'hub'],
-  commands: ['', 'cluster', 'daemon', 'endpoint', 'hub', 'render', 'spec', 'trust'],
+  commands: ['', 'cluster', 'daemon', 'endpoint', 'hub', 'render', 'spec', 'takeover', 'trust'],
 };
 
 const isTest = (file: string) => file.endsWith('.test.ts') || file.includes('/testing/');

@@ -128,6 +128,12 @@ export async function runWorkAgent(options: WorkAgentOptions): Promise<void> {
         const strategy = configOf(work, type, manifest)?.updateStrategy;
         const orphaned = isOrphaned(work, type, manifest) || strategy?.type === 'ReadOnly';
         result.live = await applyManifest(spoke, type, manifest, orphaned ? undefined : owner, strategy, cache);
+        const owners = result.live.metadata.ownerReferences ?? [];
+        if (orphaned && owners.some(({ uid }) => uid === owner.uid)) {
+          // The work has become one that leaves its objects behind.
+          const ownerReferences = owners.filter(({ uid }) => uid !== owner.uid);
+          result.live = await spoke.mergePatch(type, result.live.metadata, { metadata: { ownerReferences } });
+        }
       } catch (error) {
         signal.throwIfAborted();
         result.error = error as Error;

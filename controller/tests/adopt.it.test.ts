@@ -1,0 +1,419 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, onTestFailed, test } from 'vitest';
+import { stringify } from 'yaml';
+import { addonChart, helm, installCrds, originalCrds, publishedCrds } from '../../e2e/hub/index.ts';
+import { type Ocm, startOcm } from '../../e2e/ocm/index.ts';
+import {
+  borrowCluster,
+  type SharedCluster,
+  type SupervisedProcess,
+  spawnSupervised,
+  startCluster,
+} from '../../e2e/testbed/index.ts';
+import { until } from '../../lib/base/testing.ts';
+import {
+  type CustomResourceDefinition,
+  configMaps,
+  crds,
+  deployments,
+  Informer,
+  type KubeClient,
+  type KubeObject,
+  namespaces,
+  type ResourceType,
+  resourceType,
+  secrets,
+} from '../../lib/kube/index.ts';
+import { createAuthority, issueCertificate, tlsSecretData } from '../../lib/pki/index.ts';
+import {
+  agentSubject,
+  clusterManagementAddOns,
+  gitOpsClusters,
+  managedClusterAddOns,
+  manifestWorks,
+} from '../hub/index.ts';
+import { adopt, release, type TakeoverScope } from '../takeover/index.ts';
+import { HubFixture, type RunningController, runController } from '../testing/fixture.ts';
+import { chartCrds, installHubCrds } from '../testing/hub.ts';
+
+// A hub of argocd-pull-integration with one cluster is adopted, goes on with our controller and is given back. With the
+// original's executable and source tree it is the real one, else its objects are written as it leaves them.
+const { PULL_INTEGRATION_BIN: binary, PULL_INTEGRATION_SOURCE: source } = process.env;
+const isReal = binary !== undefined && source !== undefined;
+
+const ns = 'argocd';
+const name = 'cluster1';
+const ours = { name: 'argocd-agent-addon', namespace: 'open-cluster-management-agent-addon' };
+const theirs = { name: 'fleet', namespace: 'gitops' };
+const argoCds = resourceType<KubeObject>({
+  group: 'argoproj.io',
+  version: 'v1beta1',
+  kind: 'ArgoCD',
+  plural: 'argocds',
+  namespaced: true,
+});
+const addOnTemplates = resourceType<KubeObject & { spec: unknown }>({
+  group: 'addon.open-cluster-management.io',
+  version: 'v1alpha1',
+  kind: 'AddOnTemplate',
+  plural: 'addontemplates',
+  namespaced: false,
+});
+const controllerKey = { namespace: ns, name: 'argocd-pull-integration-controller' };
+
+let hub: SharedCluster;
+let managed: SharedCluster;
+let ocm: Ocm;
+let fixture: HubFixture;
+let folder: string;
+let controller: RunningController | undefined;
+let original: SupervisedProcess | undefined;
+const ended = new AbortController();
+
+beforeAll(async () => {
+  [hub, managed] = await Promise.all([borrowCluster({ name: 'hub' }), startCluster({ name })]);
+  await installHubCrds(hub);
+  const operator = await publishedCrds('argocd-operator');
+  await Promise.all([installCrds(hub.client, operator), installCrds(managed.client, operator)]);
+  folder = await mkdtemp(join(tmpdir(), 'adopt-'));
+  fixture = new HubFixture(hub.client);
+  await fixture.namespace(ns);
+  await managed.client.create(namespaces, { metadata: { name: ns } });
+  ocm = await startOcm(hub, { statusSyncIntervalMs: 500 });
+  await ocm.join(managed);
+});
+afterAll(async () => {
+  ended.abort();
+  await controller?.stop();
+  await original?.kill();
+  await ocm?.stop();
+  await Promise.all([hub?.stop(), managed?.stop()]);
+  await rm(folder, { recursive: true, force: true });
+});
+
+const onHub = (...args: string[]) => helm(args, { kubeconfig: hub.kubeconfig });
+const address = { principalServerAddress: 'principal.example.com', principalServerPort: '443' };
+
+/** Both charts take them. */
+const values = Object.entries(address).flatMap(([key, value]) => ['--set-string', `gitOpsCluster.${key}=${value}`]);
+
+/** The chart of the original: the real one, or one with the objects that matter here. */
+async function installOriginal(): Promise<void> {
+  const chart = isReal ? join(source, 'charts/argocd-agent-addon') : await smallChart();
+  await onHub(
+    'install',
+    theirs.name,
+    chart,
+    '--namespace',
+    theirs.namespace,
+    '--create-namespace',
+    ...values,
+    '--skip-crds',
+  );
+  if (isReal) {
+    original = await spawnSupervised(binary, ['--health-probe-bind-address=0'], {
+      logFile: join(folder, 'original.log'),
+      env: { ...process.env, KUBECONFIG: hub.kubeconfig, CONTROLLER_IMAGE: 'example.com/original:test' },
+    });
+    return;
+  }
+  await writeOriginal();
+}
+
+async function smallChart(): Promise<string> {
+  const chart = join(folder, 'original');
+  await mkdir(join(chart, 'templates'), { recursive: true });
+  await writeFile(join(chart, 'Chart.yaml'), stringify({ apiVersion: 'v2', name: 'original', version: '1.0.0' }));
+  const labels = { 'app.kubernetes.io/name': controllerKey.name };
+  const objects = [
+    {
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      metadata: { ...controllerKey, labels },
+      spec: {
+        selector: { matchLabels: labels },
+        template: {
+          metadata: { labels },
+          spec: { containers: [{ name: 'manager', image: 'example.com/original:test' }] },
+        },
+      },
+    },
+    {
+      apiVersion: 'apps.open-cluster-management.io/v1alpha1',
+      kind: 'GitOpsCluster',
+      metadata: { namespace: ns, name: 'gitops-cluster' },
+      spec: {
+        placementRef: {
+          apiVersion: 'cluster.open-cluster-management.io/v1beta1',
+          kind: 'Placement',
+          name: 'placement',
+        },
+        argoCDAgentAddon: { ...address, mode: 'managed' },
+      },
+    },
+    {
+      apiVersion: 'cluster.open-cluster-management.io/v1beta1',
+      kind: 'Placement',
+      metadata: { namespace: ns, name: 'placement' },
+      spec: {},
+    },
+    {
+      apiVersion: 'cluster.open-cluster-management.io/v1beta2',
+      kind: 'ManagedClusterSetBinding',
+      metadata: { namespace: ns, name: 'global' },
+      spec: { clusterSet: 'global' },
+    },
+    {
+      apiVersion: 'addon.open-cluster-management.io/v1alpha1',
+      kind: 'ClusterManagementAddOn',
+      metadata: { name: ours.name },
+      spec: { supportedConfigs: [{ group: 'addon.open-cluster-management.io', resource: 'addontemplates' }] },
+    },
+    { apiVersion: 'argoproj.io/v1beta1', kind: 'ArgoCD', metadata: { namespace: ns, name: 'argocd' }, spec: {} },
+  ];
+  await writeFile(join(chart, 'templates/all.yaml'), objects.map((one) => stringify(one)).join('---\n'));
+  return chart;
+}
+
+/** The objects that the original's controller makes for a cluster. */
+async function writeOriginal(): Promise<void> {
+  const { client } = hub;
+  const make = <T extends KubeObject>(type: ResourceType<T>, object: T) =>
+    client.apply(type, object, { fieldManager: 'original', force: true });
+  const key = { namespace: ns, name: 'argocd-agent-ca' };
+  const authority =
+    keyPairOf(await client.get(secrets, key)) ?? (await createAuthority({ commonName: 'argocd-agent-ca@1' }));
+  const tls = (secret: string, data: Record<string, string>) =>
+    make(secrets, { metadata: { namespace: ns, name: secret }, type: 'kubernetes.io/tls', data });
+  await tls('argocd-agent-ca', tlsSecretData(authority));
+  for (const secret of ['argocd-agent-principal-tls', 'argocd-agent-resource-proxy-tls']) {
+    const request = { commonName: secret, hosts: ['localhost', 'principal.example.com'], usages: ['server'] as const };
+    await tls(secret, tlsSecretData(await issueCertificate({ ...request, authority })));
+  }
+  const client1 = await issueCertificate({ commonName: name, usages: ['client'], authority });
+  await tls(`argocd-cluster-client-${name}`, tlsSecretData(client1));
+  const encode = (text: string) => Buffer.from(text).toString('base64');
+  await make(configMaps, {
+    metadata: { namespace: ns, name: 'argocd-agent-ca-bundle' },
+    data: { 'ca-bundle.crt': authority.certificate },
+  });
+  await make(secrets, {
+    metadata: {
+      namespace: ns,
+      name: `cluster-${name}`,
+      labels: {
+        'argocd.argoproj.io/secret-type': 'cluster',
+        'apps.open-cluster-management.io/cluster-name': name,
+        'argocd-agent.argoproj-labs.io/agent-name': name,
+      },
+    },
+    data: { name: encode(name), server: encode(`https://${name}-control-plane`), config: encode('{}') },
+  });
+  const labels = { 'app.kubernetes.io/managed-by': 'argocd-pull-integration' };
+  const template = `argocd-agent-addon-${ns}-gitops-cluster`;
+  await make(addOnTemplates, {
+    metadata: { name: template, labels },
+    spec: { addonName: ours.name, agentSpec: { workload: { manifests: [] } } },
+  });
+  await make(managedClusterAddOns, {
+    metadata: { namespace: name, name: ours.name, labels },
+    spec: { configs: [{ group: 'addon.open-cluster-management.io', resource: 'addontemplates', name: template }] },
+  });
+  const marked = { 'apps.open-cluster-management.io/gitopscluster': 'true' };
+  const manifest = (object: object) => ({ workload: { manifests: [object as KubeObject] } });
+  await make(manifestWorks, {
+    metadata: { namespace: name, name: 'argocd-agent-ca-mw', labels: marked },
+    spec: manifest({
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { namespace: ns, name: 'argocd-agent-ca' },
+      type: 'Opaque',
+      data: { 'ca.crt': encode(authority.certificate) },
+    }),
+  });
+  await make(manifestWorks, {
+    metadata: { namespace: name, name: `argocd-agent-cr-${ns}-gitops-cluster`, labels: { ...marked, ...labels } },
+    spec: manifest({
+      apiVersion: 'argoproj.io/v1beta1',
+      kind: 'ArgoCD',
+      metadata: { namespace: ns, name: 'argocd' },
+      spec: { server: { enabled: false } },
+    }),
+  });
+}
+
+function keyPairOf(secret: { data?: Record<string, string> } | undefined) {
+  const text = (key: string) => Buffer.from(secret?.data?.[key] ?? '', 'base64').toString();
+  return secret && { certificate: text('tls.crt'), key: text('tls.key') };
+}
+
+/** What OCM's add-on manager and the add-on's program do for the original: the registration, and the work's right. */
+async function actAsAddOnManager(): Promise<void> {
+  const { commonName: user, organizations: groups } = agentSubject(name);
+  const registrations = [{ signerName: 'open-cluster-management.io/argocd-agent-addon', subject: { user, groups } }];
+  await hub.client.mergePatch(
+    managedClusterAddOns,
+    { namespace: name, name: ours.name },
+    { status: { registrations } },
+    { subresource: 'status' },
+  );
+  const work = { namespace: name, name: 'addon-argocd-agent-addon-deploy-0' };
+  const role = {
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    kind: 'ClusterRole',
+    metadata: {
+      name: 'work-agent-argocd-of-the-original',
+      labels: { 'open-cluster-management.io/aggregate-to-work': 'true' },
+    },
+    rules: [{ apiGroups: ['argoproj.io'], resources: ['argocds'], verbs: ['*'] }],
+  } as KubeObject;
+  const spec = { workload: { manifests: [role] } };
+  await hub.client.apply(manifestWorks, { metadata: work, spec }, { fieldManager: 'original', force: true });
+}
+
+/** The original's pod ends when its Deployment is scaled to 0. */
+function actAsKubelet(client: KubeClient): void {
+  const informer = new Informer({ client, type: deployments, namespace: ns });
+  const look = ({ metadata, spec }: KubeObject & { spec?: { replicas?: number } }) => {
+    if (metadata.name === controllerKey.name && spec?.replicas === 0) {
+      void original?.kill();
+    }
+  };
+  informer.subscribe({ added: look, updated: (_, now) => look(now) });
+  void informer.run(ended.signal).catch(() => undefined);
+}
+
+async function take(run: (scope: TakeoverScope) => Promise<void>, options: Partial<TakeoverScope> = {}) {
+  let output = '';
+  const stdout = (text: string) => {
+    output += text;
+  };
+  const scope = { client: hub.client, namespace: ns, release: ours, dryRun: false, timeoutMs: 120_000 };
+  await run({ ...scope, signal: ended.signal, stdout, ...options });
+  return output;
+}
+
+const secret = async (key: string) => (await hub.client.get(secrets, { namespace: ns, name: key }))?.data;
+const work = (key: string) => hub.client.get(manifestWorks, { namespace: name, name: key });
+const onCluster = async () => (await managed.client.get(argoCds, { namespace: ns, name: 'argocd' }))?.metadata.uid;
+const specOf = async () => (await hub.client.get(gitOpsClusters, { namespace: ns, name: 'gitops-cluster' }))?.spec;
+const records = (where: string) => hub.client.list(secrets, { namespace: where, labelSelector: 'owner=helm' });
+const crWork = `argocd-agent-cr-${ns}-gitops-cluster`;
+
+async function versions(): Promise<string[]> {
+  const types = [secrets, configMaps, deployments, gitOpsClusters, managedClusterAddOns, clusterManagementAddOns];
+  const all = await Promise.all(types.map((type) => hub.client.list(type as ResourceType)));
+  return all.flat().map(({ metadata }) => `${metadata.uid} ${metadata.generation} ${JSON.stringify(metadata.labels)}`);
+}
+
+test('a hub without the original, or another namespace, is said', async () => {
+  await expect(take(adopt)).rejects.toThrow(`namespace ${ns} has no fleet of argocd-pull-integration (no Secret`);
+  await expect(take(release)).rejects.toThrow(`namespace ${ns} has no GitOpsCluster: name its namespace`);
+  await fixture.namespace('elsewhere');
+  await fixture.gitOpsCluster('elsewhere', 'fleet', 'placement');
+  await expect(take(adopt)).rejects.toThrow('There are GitOpsClusters in: elsewhere');
+  await hub.client.delete(gitOpsClusters, { namespace: 'elsewhere', name: 'fleet' });
+});
+
+test(`a hub is taken over and given back (${isReal ? 'real' : 'PULL_INTEGRATION_BIN and _SOURCE: the real'} original)`, async () => {
+  onTestFailed(async () => {
+    console.error(
+      JSON.stringify(
+        (await hub.client.list(gitOpsClusters)).map(({ status }) => status),
+        null,
+        1,
+      ),
+    );
+    console.error(
+      JSON.stringify(
+        (await hub.client.list(manifestWorks)).map(({ metadata, status }) => [metadata.name, status]),
+        null,
+        1,
+      ),
+    );
+  });
+  actAsKubelet(hub.client);
+  await installOriginal();
+  const long = { timeoutMs: 400_000 };
+  await until('the original to enroll the cluster', () => work(crWork), long);
+  await until('its add-on', () => hub.client.get(managedClusterAddOns, { namespace: name, name: ours.name }), long);
+  await actAsAddOnManager();
+  const uid = await until('the ArgoCD on the cluster', onCluster, long);
+  const before = {
+    spec: await specOf(),
+    authority: await secret('argocd-agent-ca'),
+    client: await secret(`argocd-cluster-client-${name}`),
+  };
+  expect(before.authority?.['tls.key']).toBeTruthy();
+
+  const untouched = await versions();
+  const planned = await take(adopt, { dryRun: true });
+  expect(await versions()).toEqual(untouched);
+  const said = await take(adopt);
+  const changes = (text: string) => text.split('\n').filter((line) => !line.startsWith('waiting'));
+  expect(changes(said)).toEqual(changes(planned).map((line) => line.replace(' (dry run)', '')));
+  expect(said).toContain(`Secret ${ns}/argocd-agent-ca: taken over as it is`);
+  expect(await take(adopt)).toContain('nothing is left to take over');
+  expect(await hub.client.get(deployments, controllerKey)).toBeUndefined();
+  expect(await records(theirs.namespace)).toEqual([]);
+  // The hub's own Argo CD would have gone with helm uninstall.
+  expect(await hub.client.get(argoCds, { namespace: ns, name: 'argocd' })).toBeDefined();
+
+  const set = ['hubArgoCD.enabled=false', 'principal.enabled=false'].flatMap((one) => ['--set', one]);
+  await onHub('install', ours.name, addonChart, '--namespace', ours.namespace, '--create-namespace', ...values, ...set);
+  controller = runController(hub.client, { argoCdNamespace: ns });
+  const gone = ['argocd-agent-ca-mw', crWork, 'addon-argocd-agent-addon-deploy-0'];
+  await until('the works of the original to be replaced', async () =>
+    (await Promise.all(gone.map(work))).every((one) => one === undefined),
+  );
+  for (const condition of [
+    'CACertificateReady',
+    'PrincipalCertificateReady',
+    'ClustersImported',
+    'ManifestWorkCreated',
+  ]) {
+    await fixture.conditionIs([ns, 'gitops-cluster'], condition, 'True');
+  }
+  const kept = async () => {
+    expect(await onCluster()).toBe(uid);
+    expect(await secret('argocd-agent-ca')).toEqual(before.authority);
+    expect(await secret(`argocd-cluster-client-${name}`)).toEqual(before.client);
+  };
+  await kept();
+  expect(await secret('argocd-agent-resource-proxy-tls')).toBeDefined();
+
+  await controller.stop();
+  controller = undefined;
+  const left = await versions();
+  const plannedBack = await take(release, { dryRun: true });
+  expect(await versions()).toEqual(left);
+  const saidBack = await take(release);
+  expect(changes(plannedBack).length).toBeGreaterThan(5);
+  expect(saidBack).toContain(`next: helm install ${theirs.name} CHART --namespace ${theirs.namespace}`);
+  expect(await take(release)).toContain('nothing is left to release');
+  expect(await specOf()).toEqual(before.spec);
+  expect(await records(ours.namespace)).toEqual([]);
+  const addOn = await hub.client.get(managedClusterAddOns, { namespace: name, name: ours.name });
+  expect(addOn?.metadata.finalizers ?? []).toEqual([]);
+  expect(await hub.client.list(manifestWorks, { namespace: name })).toEqual([]);
+  await kept();
+
+  await installOriginal();
+  await until('the original to go on', () => work(crWork), long);
+  await until('its authority on the cluster', () => work('argocd-agent-ca-mw'), long);
+  expect(await specOf()).toEqual(before.spec);
+  expect(await onCluster()).toBe(uid);
+  expect(await secret('argocd-agent-ca')).toEqual(before.authority);
+}, 1_200_000);
+
+test("the original's CRD is said before anything is changed", async () => {
+  const key = { name: 'gitopsclusters.apps.open-cluster-management.io' };
+  const live = await hub.client.get(crds, key);
+  const [crd] = (await originalCrds()).filter(({ metadata }) => metadata.name === key.name);
+  const resourceVersion = live?.metadata.resourceVersion ?? '';
+  await hub.client.replace(crds, { ...crd, metadata: { ...key, resourceVersion } } as CustomResourceDefinition);
+  await expect(take(adopt)).rejects.toThrow('first run kubectl apply --server-side');
+  await hub.applyCrds(chartCrds);
+});
