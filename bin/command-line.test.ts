@@ -62,6 +62,8 @@ test.each([
   [`${enroll} a --image=x/argocd-agent:v1`, 'x/argocd-agent:v1 cannot use a token: add --certificate=generate'],
   [`${enroll} a --token-ttl=0s`, 'must be greater than 0'],
   [`${enroll} a --kubeconfig=FOLDER/closed`, 'the hub at https://127.0.0.1:1 cannot be reached: '],
+  ['gitops-controller.ts release --to=flux', '--to must say who goes on with the hub: original'],
+  ['gitops-controller.ts adopt --dry-run --kubeconfig=FOLDER/closed', 'https://127.0.0.1:1'],
   ['argocd-agent.ts pki --principal-address=a,b:443', '"b:443" is no host name or IP address'],
   ['argocd-agent.ts pki --kubeconfig=FOLDER/closed', 'check --kubeconfig and --kubecontext, and that the hub is up'],
 ])('%s: refused', async (line, expected) => {
