@@ -19,6 +19,22 @@ const argoCd = (spec: object, metadata: object = {}) => ({
   spec,
 });
 
+test("argocd-agent's own image, which reads its certificate at its start, is restarted with a new one", () => {
+  const own = 'quay.io/argoprojlabs/argocd-agent:v0.9.0';
+  const envOf = (agentImage: string | undefined, certificate?: string) => {
+    const clientCertificate = certificate === undefined ? undefined : { certificate, key: 'key' };
+    const spec = specOf(allManifests(worksWith({ agentImage }, { clientCertificate })), 'argocd');
+    return (spec as { argoCDAgent: { agent: { env?: { value: string }[] } } }).argoCDAgent.agent.env;
+  };
+  expect(envOf(own, 'a')).toEqual([
+    { name: 'CLIENT_CERTIFICATE_CHECKSUM', value: expect.stringMatching(/^[0-9a-f]{64}$/) },
+  ]);
+  expect(envOf(own, 'a')).toEqual(envOf(undefined, 'a'));
+  expect(envOf(own, 'a')).not.toEqual(envOf(own, 'b'));
+  expect(envOf('example.com/argocd-fleet:1', 'a')).toBeUndefined();
+  expect(envOf(own)).toBeUndefined();
+});
+
 test('the generated ArgoCD equals that of argocd-pull-integration', () => {
   expect(specOf(allManifests(worksWith()), 'argocd')).toEqual({
     server: { enabled: false },

@@ -1,5 +1,6 @@
+import { createHash } from 'node:crypto';
 import type { CustomResourceDefinition, KubeObject } from '../../lib/kube/index.ts';
-import type { AgentContext, Templates } from '../../lib/manifests/index.ts';
+import { type AgentContext, isOriginalImage, type Templates } from '../../lib/manifests/index.ts';
 import { isArgoCd, type ManifestConfig } from '../hub/index.ts';
 import type { AddOnConfig } from './addon-config.ts';
 import { decorate } from './decorate.ts';
@@ -78,6 +79,18 @@ function operatorConfigs(namespace: string): ManifestConfig[] {
   return [keepNamespace(namespace), deploymentFeedback(namespace, 'argocd-operator-controller-manager')];
 }
 
+/**
+ * A variable that nobody reads: argocd-operator replaces the agent's pod when it changes. argocd-agent's own image reads its
+ * certificate only when it starts. Without an image, the operator takes that one.
+ */
+function restartOnRenewal(agentImage: string | undefined, { clientCertificate }: AgentContext): object {
+  if (typeof clientCertificate !== 'object' || (agentImage !== undefined && !isOriginalImage(agentImage))) {
+    return {};
+  }
+  const value = createHash('sha256').update(clientCertificate.certificate).digest('hex');
+  return { env: [{ name: 'CLIENT_CERTIFICATE_CHECKSUM', value }] };
+}
+
 /** The ArgoCD resource that argocd-pull-integration generates, field by field. */
 function generatedArgoCd({ agentImage }: OperatorInput, context: AgentContext): KubeObject {
   const object = {
@@ -105,6 +118,7 @@ function generatedArgoCd({ agentImage }: OperatorInput, context: AgentContext): 
           tls: { secretName: context.clientSecretName, rootCASecretName: 'argocd-agent-ca', insecure: false },
           redis: { serverAddress: 'argocd-redis:6379' },
           ...(agentImage === undefined ? {} : { image: agentImage }),
+          ...restartOnRenewal(agentImage, context),
           ...(context.destinationBasedMapping
             ? { destinationBasedMapping: { enabled: true, createNamespace: true } }
             : {}),
