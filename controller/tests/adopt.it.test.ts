@@ -33,6 +33,7 @@ import {
   gitOpsClusters,
   managedClusterAddOns,
   manifestWorks,
+  operatorKinds,
 } from '../hub/index.ts';
 import { adopt, release, type TakeoverScope } from '../takeover/index.ts';
 import { HubFixture, type RunningController, runController } from '../testing/fixture.ts';
@@ -46,6 +47,8 @@ const isReal = binary !== undefined && source !== undefined;
 const ns = 'argocd';
 const name = 'cluster1';
 const ours = { name: 'argocd-agent-addon', namespace: 'open-cluster-management-agent-addon' };
+/** Where the registration agent of the cluster puts the original's certificate. */
+const addOnNamespace = 'open-cluster-management-agent-addon';
 const theirs = { name: 'fleet', namespace: 'gitops' };
 const argoCds = resourceType<KubeObject>({
   group: 'argoproj.io',
@@ -76,11 +79,12 @@ beforeAll(async () => {
   [hub, managed] = await Promise.all([borrowCluster({ name: 'hub' }), startCluster({ name })]);
   await installHubCrds(hub);
   const operator = await publishedCrds('argocd-operator');
-  await Promise.all([installCrds(hub.client, operator), installCrds(managed.client, operator)]);
+  await Promise.all([installCrds(hub.client, operatorCrds(operator)), installCrds(managed.client, operator)]);
   folder = await mkdtemp(join(tmpdir(), 'adopt-'));
   fixture = new HubFixture(hub.client);
   await fixture.namespace(ns);
   await managed.client.create(namespaces, { metadata: { name: ns } });
+  await managed.client.create(namespaces, { metadata: { name: addOnNamespace } });
   ocm = await startOcm(hub, { statusSyncIntervalMs: 500 });
   await ocm.join(managed);
 });
@@ -92,6 +96,31 @@ afterAll(async () => {
   await Promise.all([hub?.stop(), managed?.stop()]);
   await rm(folder, { recursive: true, force: true });
 });
+
+/** With the operator's other kinds, which are only copied to the cluster. */
+function operatorCrds(published: readonly CustomResourceDefinition[]): CustomResourceDefinition[] {
+  const there = new Set([...published.map(({ metadata }) => metadata.name), ...installedByTheHub]);
+  const schema = { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } };
+  const made = operatorKinds
+    .filter((crd) => !there.has(crd))
+    .map((crd) => {
+      const [plural = '', ...group] = crd.split('.');
+      const kind = plural.slice(0, -1);
+      return {
+        apiVersion: 'apiextensions.k8s.io/v1',
+        kind: 'CustomResourceDefinition',
+        metadata: { name: crd },
+        spec: {
+          group: group.join('.'),
+          scope: 'Namespaced',
+          names: { plural, kind, listKind: `${kind}List`, singular: kind },
+          versions: [{ name: 'v1alpha1', served: true, storage: true, schema }],
+        },
+      } as unknown as CustomResourceDefinition;
+    });
+  return [...published, ...made];
+}
+const installedByTheHub = ['applications', 'applicationsets', 'appprojects'].map((one) => `${one}.argoproj.io`);
 
 const onHub = (...args: string[]) => helm(args, { kubeconfig: hub.kubeconfig });
 const address = { principalServerAddress: 'principal.example.com', principalServerPort: '443' };
@@ -256,7 +285,7 @@ async function actAsAddOnManager(): Promise<void> {
   await hub.client.mergePatch(
     managedClusterAddOns,
     { namespace: name, name: ours.name },
-    { status: { registrations } },
+    { status: { registrations, namespace: addOnNamespace } },
     { subresource: 'status' },
   );
   const work = { namespace: name, name: 'addon-argocd-agent-addon-deploy-0' };
