@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import type { KubeObject, PodSpec } from '../../lib/kube/index.ts';
-import { addonChart, agentChart, helm, pullChart } from './helm.ts';
+import { addonChart, agentChart, helm, principalChart, pullChart } from './helm.ts';
 
 // The charts with images and values of argocd-agent and argocd-pull-integration.
 
@@ -106,6 +106,23 @@ describe("the agent's chart", () => {
   });
 });
 
+it("the principal's chart takes the network policy of argocd-agent's chart, which names a namespace", async () => {
+  const metrics = { enabled: true, namespaceSelector: 'monitoring' };
+  const extraRules = [{ from: [{ ipBlock: { cidr: '192.0.2.0/24' } }] }];
+  const ingress = { grpc: { enabled: true }, redisProxy: { enabled: false }, metrics, extraRules };
+  const objects = await render(principalChart, ...set({ 'networkPolicy.ingress': ingress }));
+  const policy = objects.find(({ kind }) => kind === 'NetworkPolicy');
+  expect(policy?.spec?.ingress).toEqual([
+    { ports: [{ port: 'principal' }] },
+    { from: [{ podSelector: {} }], ports: [{ port: 9090 }] },
+    {
+      from: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'monitoring' } } }],
+      ports: [{ port: 'metrics' }, { port: 'healthz' }],
+    },
+    ...extraRules,
+  ]);
+});
+
 describe("the hub's chart", () => {
   const goAgent = 'quay.io/argoprojlabs/argocd-agent:v0.9.0';
 
@@ -148,11 +165,14 @@ it("the basic chart's Deployment has argocd-pull-integration's selector, which c
 const { ARGOCD_AGENT_SOURCE: agentSource, PULL_INTEGRATION_SOURCE: pullSource } = process.env;
 const ours = set({ image: 'registry.example/argocd-fleet', tag: 'v1' });
 
-it.skipIf(agentSource === undefined)("takes argocd-agent's values file (ARGOCD_AGENT_SOURCE)", async () => {
-  const values = join(agentSource ?? '', 'install/helm-repo/argocd-agent-agent/values.yaml');
-  const objects = await render(agentChart, '--values', values, ...set({ 'image.tag': 'v0.9.0' }));
-  expect(objects.some(({ kind }) => kind === 'Deployment')).toBe(true);
-});
+it.skipIf(agentSource === undefined).each([agentChart, principalChart])(
+  "%s takes argocd-agent's values file (ARGOCD_AGENT_SOURCE)",
+  async (chart) => {
+    const values = join(agentSource ?? '', 'install/helm-repo', chart.split('/').at(-1) ?? '', 'values.yaml');
+    const objects = await render(chart, '--values', values, ...set({ 'image.tag': 'v0.9.0' }));
+    expect(objects.some(({ kind }) => kind === 'Deployment')).toBe(true);
+  },
+);
 
 it.skipIf(pullSource === undefined).each([addonChart, pullChart])(
   "%s takes argocd-pull-integration's values file (PULL_INTEGRATION_SOURCE)",
