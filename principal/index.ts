@@ -2,6 +2,7 @@ import { command } from '../lib/ops/index.ts';
 
 export { enrollCommand } from './hub/enroll-command.ts';
 export { pkiCommand } from './hub/pki-command.ts';
+export { migrateCommand } from './migration/migrate-command.ts';
 
 import { principalFlags, unsupportedPrincipalFlags } from './flags.ts';
 

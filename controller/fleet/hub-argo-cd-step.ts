@@ -1,3 +1,4 @@
+import { versionOfImage } from '../../lib/argocd/index.ts';
 import { wellKnown } from '../../lib/base/index.ts';
 import type { Deployment, StatefulSet } from '../../lib/kube/index.ts';
 import {
@@ -84,7 +85,7 @@ export function checkHubArgoCd(
 
 function resultFor({ metadata: { namespace, name }, spec }: StatefulSet | Deployment): StepResult {
   const image = spec?.template?.spec?.containers[0]?.image ?? '';
-  const version = versionOf(image);
+  const version = versionOfImage(image);
   const subject = `the hub's application controller ${namespace}/${name}`;
   const advice = `scale it to 0 replicas if the hub deploys nothing itself, or update the hub's Argo CD to 3.4 or later; until then Applications with the annotation ${wellKnown.skipReconcileAnnotation}=true are left to the clusters`;
   if (version === undefined) {
@@ -109,7 +110,7 @@ export function checkDeliveredVersion(
 ): StepResult {
   const addOn = parseGitOpsCluster(gitOpsCluster).addOn.value;
   const image = addOn && releaseOf({ caches, delivery }, namespace, addOn).version.argoCD;
-  const [major, minor] = (image && versionOf(image)) || [];
+  const [major, minor] = (image && versionOfImage(image)) || [];
   if (image === undefined || major === undefined || minor === undefined) {
     return undefined;
   }
@@ -132,10 +133,4 @@ export function checkDeliveredVersion(
     };
   }
   return succeeded(`${subject}`);
-}
-
-/** Major and minor version from the tag of an image, for example `quay.io/argoproj/argocd:v3.2.6`. */
-function versionOf(image: string): [major: number, minor: number] | undefined {
-  const [, major, minor] = /:v?(\d{1,4})\.(\d{1,4})(?:[.@+-][^/:]*(?::[0-9a-f]+)?)?$/.exec(image) ?? [];
-  return major === undefined || minor === undefined ? undefined : [Number(major), Number(minor)];
 }

@@ -1,10 +1,8 @@
-import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import Handlebars from 'handlebars';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { parseAllDocuments } from 'yaml';
 import { until } from '../../lib/base/testing.ts';
 import { deployments, type KubeObject, type Pod, pods, resourceType, statefulSets } from '../../lib/kube/index.ts';
+import { applyDeliveredArgoCd } from '../argocd/index.ts';
 import { type GitServer, startGitServer } from '../git/index.ts';
 import { type Cluster, startCluster } from '../testbed/index.ts';
 import { loopbackAddress, type Node, startNode } from './index.ts';
@@ -48,39 +46,8 @@ afterAll(async () => {
   await cluster?.stop();
 });
 
-/** The managed cluster's Argo CD from the templates that the controller renders. */
-async function deliveredArgoCd(): Promise<KubeObject[]> {
-  const handlebars = Handlebars.create();
-  handlebars.registerHelper('q', (value: unknown) => JSON.stringify(value ?? ''));
-  handlebars.registerHelper('base64', (value: string) => Buffer.from(value).toString('base64'));
-  const read = (path: string) => readFile(join(root, 'templates', path), 'utf8');
-  for (const name of await readdir(join(root, 'templates/partials'))) {
-    handlebars.registerPartial(name.replace('.hbs', ''), await read(`partials/${name}`));
-  }
-  const values = {
-    namespace,
-    argoCDImage: 'quay.io/argoproj/argocd:v3.2.6',
-    redisImage: 'redis:7',
-    pullPolicy: 'IfNotPresent',
-    knownHosts: '',
-    serverSecretKey: 'c2VjcmV0',
-    redisPassword: 'secret',
-  };
-  const files = (await readdir(join(root, 'templates/argocd'))).filter((file) => file.endsWith('.yaml.hbs')).sort();
-  const texts = await Promise.all(
-    files.map(async (file) => handlebars.compile(await read(`argocd/${file}`), { noEscape: true })(values)),
-  );
-  return texts.flatMap((text) => parseAllDocuments(text).map((document) => document.toJS() as KubeObject));
-}
-
 it('runs the delivered Argo CD, which brings an Application from Git to Synced and Healthy', async () => {
-  for (const object of await deliveredArgoCd()) {
-    const type = await cluster.client.resolve(object.apiVersion ?? '', object.kind ?? '');
-    if (!type) {
-      throw new Error(`the cluster does not serve ${object.kind}`);
-    }
-    await cluster.client.apply(type, object, { fieldManager: 'test', force: true });
-  }
+  await applyDeliveredArgoCd(cluster.client, namespace);
   await cluster.client.create(projects, {
     metadata: { name: 'default', namespace },
     spec: {

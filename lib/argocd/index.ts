@@ -85,3 +85,4 @@ export {
 export { referenceMirror } from './replicas/reference-mirror.ts';
 export { isRepository, projectOfRepository, type RepositorySecret, secretSchema } from './repository.ts';
 export { applicationRouter, isSkipped, type RoutingOptions, withoutMirrors } from './routing.ts';
+export { versionOfImage } from './version.ts';

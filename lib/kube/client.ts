@@ -5,7 +5,7 @@ import { errorOfUnservedKind, isNotFound } from './errors.ts';
 import { collectionPath, objectPath, withQuery } from './paths.ts';
 import { ConnectionPool, type HttpRequest, type HttpResponse } from './transport/connection.ts';
 import { Credentials } from './transport/credentials.ts';
-import { contextFromEnvironment, contextFromFile, contextInCluster } from './transport/kubeconfig.ts';
+import { contextFromEnvironment, contextFromFile, contextInCluster, type KubeContext } from './transport/kubeconfig.ts';
 import { type RepeatableRequest, type Send, sendWithRetries } from './transport/retries.ts';
 import { WatchConnections } from './transport/watch-connections.ts';
 import { openWebSocket } from './transport/web-socket.ts';
@@ -145,6 +145,11 @@ export class KubeClient {
   /** A client for a kubeconfig file, and a context of it other than the current one. */
   static fromKubeconfig(path: string, context?: string, options?: ClientOptions): KubeClient {
     return new KubeClient(new Credentials(() => contextFromFile(path, context), options?.server), options);
+  }
+
+  /** A client for an API server and a user that stand in no kubeconfig. */
+  static fromContext(context: KubeContext, options?: ClientOptions): KubeClient {
+    return new KubeClient(new Credentials(() => context, options?.server), options);
   }
 
   /** A client with the pod's own service account. Throws outside of a pod. */

@@ -1,3 +1,4 @@
+export { awaitObject } from './await-object.ts';
 export type { Indexer } from './cache/indexed-store.ts';
 export { Informer, type InformerHandler, type InformerOptions } from './cache/informer.ts';
 export { MultiNamespaceInformer, type MultiNamespaceInformerOptions } from './cache/multi-namespace-informer.ts';
@@ -39,6 +40,7 @@ export { EventRecorder, type EventRecorderOptions } from './event-recorder.ts';
 export { LeadershipLostError, type LeaseOptions, runWithLease } from './lease.ts';
 export * from './resources.ts';
 export type { HttpBody, HttpResponse } from './transport/connection.ts';
+export type { KubeContext } from './transport/kubeconfig.ts';
 export {
   apiVersionOf,
   type Condition,

@@ -10,6 +10,12 @@ export class FatalError extends Error {
   override name = 'FatalError';
 }
 
+/** A command was stopped by a signal before its work was done: the message says how to go on; printed alone, exit code 130. */
+export class InterruptedError extends Error {
+  readonly code = 'INTERRUPTED';
+  override name = 'InterruptedError';
+}
+
 /** An error as people read it: its message and that of its cause. Only a mistake of the program itself has its stack. */
 export function describeError(error: unknown): string {
   if (!(error instanceof Error)) {

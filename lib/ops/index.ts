@@ -12,7 +12,7 @@ export {
 export { type CommonDefaults, commonFlags } from './common-flags.ts';
 export { type Detail, type DetailCategory, detailOf, parseDetail } from './detail.ts';
 export { formatDuration, parseDuration } from './duration.ts';
-export { FatalError, UsageError } from './errors.ts';
+export { FatalError, InterruptedError, UsageError } from './errors.ts';
 export {
   boolFlag,
   durationFlag,

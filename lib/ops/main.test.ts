@@ -6,7 +6,7 @@ const entry = new URL('./index.ts', import.meta.url).href;
 
 /** Runs a program whose main function has this body; `act` is called when it has printed its first line. */
 async function run(body: string, act?: (kill: (signal: NodeJS.Signals) => void) => void) {
-  const script = `import { FatalError, UsageError, runMain } from ${JSON.stringify(entry)};
+  const script = `import { FatalError, InterruptedError, UsageError, runMain } from ${JSON.stringify(entry)};
     await runMain(async (signal) => { ${body} });`;
   const child = spawn(process.execPath, ['--input-type=module-typescript', '--eval', script]);
   let [out, error] = ['', ''];
@@ -47,4 +47,9 @@ test('errors are told with exit code 1: mistakes and fatal ones without a stack'
   const bug = await run(`throw new TypeError('bug')`);
   expect(bug.code).toBe(1);
   expect(bug.error).toMatch(/^\[FATAL\]: TypeError: bug\n {4}at /);
+});
+
+test('a command that was interrupted says how to go on, with exit code 130', async () => {
+  const body = `${untilAborted} throw new InterruptedError('again');`;
+  expect(await run(body, (kill) => kill('SIGINT'))).toMatchObject({ code: 130, error: 'again\n' });
 });

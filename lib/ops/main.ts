@@ -1,10 +1,10 @@
-import { describeError, FatalError, UsageError } from './errors.ts';
+import { describeError, FatalError, InterruptedError, UsageError } from './errors.ts';
 
 const exitCodes = { SIGINT: 130, SIGTERM: 143 } as const;
 
 /**
  * Runs a program: SIGINT and SIGTERM abort the signal that `main` gets, a second one ends the process at once. Exits 0 when
- * `main` returns (also after a signal), 1 when it throws, after saying why on stderr.
+ * `main` returns (also after a signal), 1 when it throws, after saying why on stderr; 130 when it throws an InterruptedError.
  */
 export async function runMain(main: (signal: AbortSignal) => Promise<void>): Promise<never> {
   const stop = new AbortController();
@@ -19,6 +19,10 @@ export async function runMain(main: (signal: AbortSignal) => Promise<void>): Pro
   try {
     await main(stop.signal);
   } catch (error) {
+    if (error instanceof InterruptedError) {
+      process.stderr.write(`${error.message}\n`);
+      process.exit(exitCodes.SIGINT);
+    }
     if (!stop.signal.aborted) {
       process.stderr.write(explain(error));
       process.exit(1);

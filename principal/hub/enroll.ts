@@ -3,7 +3,7 @@ import { isIP } from 'node:net';
 import { matchesAny } from '../../lib/argocd/index.ts';
 import type { AgentMode } from '../../lib/auth/index.ts';
 import { splitHostPort, wellKnown, withoutBrackets } from '../../lib/base/index.ts';
-import { configMaps, isAlreadyExists, namespaces, type Secret, secrets } from '../../lib/kube/index.ts';
+import { isAlreadyExists, namespaces, type Secret, secrets } from '../../lib/kube/index.ts';
 import { agentContextOf, isOriginalImage, Templates } from '../../lib/manifests/index.ts';
 import {
   FatalError,
@@ -17,7 +17,7 @@ import type { KeyCertificate } from '../../lib/pki/index.ts';
 import { agentClusterSecretName, enrolledClusterSecret } from '../clusters/cluster-secret.ts';
 import { newToken, storeToken } from '../enrolment/tokens.ts';
 import type { enrollFlags } from './enroll-flags.ts';
-import { explained, type OperatorHub, openHub, type PrincipalAddress, principalLabels } from './hub-access.ts';
+import { explained, type OperatorHub, openHub, type PrincipalAddress, principalParams } from './hub-access.ts';
 import { isHost } from './hub-flags.ts';
 import { issueClient, type Pki, pkiManager } from './pki.ts';
 
@@ -145,16 +145,6 @@ function checkedAuthority(pki: Pki, { host }: PrincipalAddress, flags: Flags): K
     );
   }
   return pki.authority;
-}
-
-/** The settings of the principal, from its ConfigMap; empty when there is none. */
-async function principalParams(
-  { client }: OperatorHub,
-  namespace: string,
-  signal: AbortSignal,
-): Promise<Readonly<Record<string, string>>> {
-  const [found] = await client.list(configMaps, { namespace, labelSelector: principalLabels, signal });
-  return found?.data ?? {};
 }
 
 /** Whether the principal handles Applications in a namespace; true when its settings are not known. */

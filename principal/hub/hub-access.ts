@@ -1,11 +1,18 @@
 import { kubeClient } from '../../lib/bridge/index.ts';
-import { ConnectionError, isForbidden, type KubeClient, type Service, services } from '../../lib/kube/index.ts';
+import {
+  ConnectionError,
+  configMaps,
+  isForbidden,
+  type KubeClient,
+  type Service,
+  services,
+} from '../../lib/kube/index.ts';
 import { FatalError, type FlagValues } from '../../lib/ops/index.ts';
 import type { hubCommandFlags } from './hub-flags.ts';
 import { ensurePki, type Pki, type PkiOptions } from './pki.ts';
 
 /** Selects the principal's objects, however it was installed. */
-export const principalLabels = 'app.kubernetes.io/name=argocd-agent-principal,app.kubernetes.io/component=principal';
+const principalLabels = 'app.kubernetes.io/name=argocd-agent-principal,app.kubernetes.io/component=principal';
 const defaultService = 'argocd-agent-principal';
 
 /** Address and port at which agents reach the principal. */
@@ -85,4 +92,14 @@ export async function explained<T>(client: Pick<KubeClient, 'server'>, work: () 
     }
     throw error;
   }
+}
+
+/** The settings of the principal, from its ConfigMap; empty when there is none. */
+export async function principalParams(
+  { client }: Pick<OperatorHub, 'client'>,
+  namespace: string,
+  signal: AbortSignal,
+): Promise<Readonly<Record<string, string>>> {
+  const [found] = await client.list(configMaps, { namespace, labelSelector: principalLabels, signal });
+  return found?.data ?? {};
 }
