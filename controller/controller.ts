@@ -93,7 +93,7 @@ export class Controller {
       changed: (key) => this.#statusChanged(key),
     });
     const { delivery } = options;
-    const forBoth = { ...shared, applier: this.#applier, reports, rollouts, delivery };
+    const forBoth = { ...shared, applier: this.#applier, reports, rollouts, delivery, templates: new Templates() };
     const fleets = new FleetReconciler({
       ...forBoth,
       configuredNamespaces: options.configuredNamespaces ?? [],
@@ -103,7 +103,6 @@ export class Controller {
     });
     const clusters = new ClusterReconciler({
       ...forBoth,
-      templates: new Templates(),
       renderings: new Renderings(),
       drainMs: options.drainMs ?? 60_000,
       troubleDelays: options.troubleDelays ?? defaultTroubleDelays,

@@ -18,6 +18,8 @@ function argoCd(): KubeObject[] {
     redisPassword: '',
     serverSecretKey: '',
     pullPolicy: 'PULL_POLICY',
+    repoServerHost: 'argocd-repo-server',
+    repoServerPort: '8081',
     knownHosts: templates.text('argocd/ssh_known_hosts'),
     // Clusters of the basic model may have the StatefulSet already, and its podManagementPolicy cannot be changed.
     orderedPods: true,

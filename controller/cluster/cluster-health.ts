@@ -220,6 +220,7 @@ function workloadsOf(work: ManifestWork): Workload[] {
   const reported = work.status?.resourceStatus?.manifests ?? [];
   return work.spec.workload.manifests
     .filter(({ kind, metadata }) => workloadKinds.has(kind ?? '') && watched.has(metadata.name))
+    .filter((manifest) => (manifest as { spec?: { replicas?: number } }).spec?.replicas !== 0)
     .map(({ kind, metadata }) => {
       const values = reported.find(({ resourceMeta: m }) => m.kind === kind && m.name === metadata.name)?.statusFeedback
         ?.values;

@@ -52,6 +52,7 @@ export function renderCluster(target: RenderTarget, delivered: DeliveredSecrets)
     liveAccess: addOn.liveAccess,
     destinationBasedMapping: addOn.destinationBasedMapping,
     config,
+    settings: version.settings,
   };
   if (addOn.argoCD === 'Operator') {
     return renderWorks(templates, {

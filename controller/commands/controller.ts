@@ -1,12 +1,10 @@
-import type { ZodType } from 'zod';
 import { KubeClient } from '../../lib/kube/index.ts';
-import { command, createLogger, UsageError } from '../../lib/ops/index.ts';
+import { command, createLogger } from '../../lib/ops/index.ts';
 import { Controller } from '../controller.ts';
 import { connectionOf, logOptionsOf, runDaemon } from '../daemon/index.ts';
-import { problemsOf } from '../hub/index.ts';
 import { clusterLabelsSchema, rolloutStrategySchema } from '../spec/index.ts';
 import { cleanUp } from './clean-up.ts';
-import { deliveryOf } from './delivery-flags.ts';
+import { deliveryOf, jsonOf } from './delivery-flags.ts';
 import { controllerFlags } from './flags.ts';
 
 /** Lease of argocd-pull-integration's controller, so that only one of the two runs on a hub. */
@@ -72,19 +70,3 @@ export const controllerCommand = command({
     });
   },
 });
-
-/** The value of a flag with an environment variable of the same name, as JSON of this form. */
-function jsonOf<T>(flag: string, text: string, schema: ZodType<T>): T {
-  const subject = `--${flag} (or ${flag.toUpperCase().replaceAll('-', '_')})`;
-  let input: unknown;
-  try {
-    input = JSON.parse(text);
-  } catch (error) {
-    throw new UsageError(`${subject} is no JSON: ${(error as Error).message}`);
-  }
-  const result = schema.safeParse(input);
-  if (result.success) {
-    return result.data;
-  }
-  throw new UsageError(`${subject}: ${problemsOf(result.error)}`);
-}

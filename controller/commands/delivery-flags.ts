@@ -1,8 +1,10 @@
+import type { ZodType } from 'zod';
 import { stringFlag, UsageError } from '../../lib/ops/index.ts';
-import type { DeliverySettings } from '../spec/index.ts';
+import { problemsOf } from '../hub/index.ts';
+import { clusterSettingsSchema, type DeliverySettings } from '../spec/index.ts';
 
-/** Images for managed clusters, and their pull policy. */
-export const imageFlags = {
+/** What managed clusters get: images, their pull policy, and settings. */
+export const deliveryFlags = {
   'agent-image': stringFlag({ usage: 'image of the agent on managed clusters', env: 'CONTROLLER_IMAGE' }),
   'cleanup-image': stringFlag({
     usage: "image of the Job that cleans up a detached cluster, this program's; default: the image of the agent",
@@ -25,6 +27,12 @@ export const imageFlags = {
     check: (value) =>
       ['Always', 'IfNotPresent', 'Never'].includes(value) ? undefined : 'must be Always, IfNotPresent or Never',
   }),
+  'cluster-settings': stringFlag({
+    usage:
+      'settings of Argo CD and the agent on all managed clusters, as JSON: the fields of clusterSettings, which those of a GitOpsCluster override key by key',
+    default: '{}',
+    env: 'CLUSTER_SETTINGS',
+  }),
 };
 
 /** The delivery settings, from the flags. */
@@ -35,6 +43,7 @@ export function deliveryOf(flags: {
   'redis-image': string;
   'operator-image': string;
   'image-pull-policy': string;
+  'cluster-settings': string;
 }): DeliverySettings {
   if (!flags['agent-image']) {
     throw new UsageError('--agent-image (or CONTROLLER_IMAGE) must say which image the agents on managed clusters run');
@@ -46,5 +55,22 @@ export function deliveryOf(flags: {
     argoCdImage: flags['argocd-image'] || undefined,
     redisImage: flags['redis-image'] || undefined,
     operatorImage: flags['operator-image'] || undefined,
+    clusterSettings: jsonOf('cluster-settings', flags['cluster-settings'], clusterSettingsSchema),
   };
+}
+
+/** The value of a flag with an environment variable of the same name, as JSON of this form. */
+export function jsonOf<T>(flag: string, text: string, schema: ZodType<T>): T {
+  const subject = `--${flag} (or ${flag.toUpperCase().replaceAll('-', '_')})`;
+  let input: unknown;
+  try {
+    input = JSON.parse(text);
+  } catch (error) {
+    throw new UsageError(`${subject} is no JSON: ${(error as Error).message}`);
+  }
+  const result = schema.safeParse(input);
+  if (result.success) {
+    return result.data;
+  }
+  throw new UsageError(`${subject}: ${problemsOf(result.error)}`);
 }

@@ -2,7 +2,7 @@ import { isDnsLabel } from '../../lib/base/index.ts';
 import { boolFlag, durationFlag, listFlag, stringFlag } from '../../lib/ops/index.ts';
 import { daemonFlags, hubFlags } from '../daemon/index.ts';
 import { defaultClusterLabels } from '../spec/index.ts';
-import { imageFlags } from './delivery-flags.ts';
+import { deliveryFlags } from './delivery-flags.ts';
 
 function refuseNonNamespaces(names: readonly string[]): string | undefined {
   const wrong = names.find((name) => !isDnsLabel(name));
@@ -12,7 +12,7 @@ function refuseNonNamespaces(names: readonly string[]): string | undefined {
 /** Flags of `gitops-controller controller`: argocd-pull-integration's, and some of our own. */
 export const controllerFlags = {
   ...daemonFlags,
-  ...imageFlags,
+  ...deliveryFlags,
   mode: stringFlag({
     usage: 'what to run: controller or basic (on the hub), or cleanup (on a managed cluster that is detached)',
     default: 'controller',
@@ -71,7 +71,7 @@ export const controllerFlags = {
 /** Flags of `gitops-controller render`. */
 export const renderFlags = {
   ...hubFlags,
-  ...imageFlags,
+  ...deliveryFlags,
   cluster: stringFlag({ usage: 'name of the managed cluster' }),
   namespace: stringFlag({ usage: 'namespace of the GitOpsCluster', short: 'n', default: 'argocd' }),
   'argocd-namespace': stringFlag({

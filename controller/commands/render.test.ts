@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { parseAllDocuments, stringify } from 'yaml';
 import type { KubeObject } from '../../lib/kube/index.ts';
 import { parseFlags } from '../../lib/ops/index.ts';
-import { type ManifestWork, operatorKinds } from '../hub/index.ts';
+import { kindsOf, type ManifestWork, operatorKinds } from '../hub/index.ts';
 import { hubCrd } from '../testing/render-input.ts';
 import { renderFlags } from './flags.ts';
 import { renderCommand } from './render.ts';
@@ -110,5 +110,32 @@ test('labels of the cluster Secret change nothing on the cluster, and a wrong on
   expect(await render({ ...server, clusterLabels })).toEqual(await render(server));
   await expect(render({ ...server, clusterLabels: { labels: ['a/b/c'] } })).rejects.toThrow(
     /spec\.argoCDAgentAddon\.clusterLabels\.labels\.0 must be a label key such as env/,
+  );
+});
+
+test('settings of the controller and the GitOpsCluster are merged key by key, and shown as the cluster gets them', async () => {
+  const everywhere = JSON.stringify({ config: { 'timeout.reconciliation': '60s', 'kustomize.buildOptions': '--a' } });
+  const clusterSettings = {
+    config: { 'kustomize.buildOptions': '--b' },
+    replicas: { applicationController: 2 },
+    plugins: { hello: { spec: { generate: { command: ['hello'] } } } },
+  };
+  const crds = kindsOf('managed').map((name) => ({ kind: 'CustomResourceDefinition', ...hubCrd(name) }));
+  await writeFile(join(folder, 'argocd.yaml'), stringify({ kind: 'List', items: crds }));
+  const flags = [`--cluster-settings=${everywhere}`, '--manifests', `--crds=${join(folder, 'argocd.yaml')}`];
+  const objects = await render({ ...server, clusterSettings }, ...flags);
+  const named = (name: string, kind = 'ConfigMap') =>
+    objects.find((object) => object.kind === kind && object.metadata.name === name);
+  expect(named('argocd-cm')).toMatchObject({
+    data: {
+      'timeout.reconciliation': '60s',
+      'kustomize.buildOptions': '--b',
+      'resource.exclusions': expect.stringContaining('Lease'),
+    },
+  });
+  expect(named('argocd-application-controller', 'StatefulSet')).toMatchObject({ spec: { replicas: 2 } });
+  expect(JSON.stringify(named('argocd-cmp-cm'))).toContain('ConfigManagementPlugin');
+  await expect(render(server, '--cluster-settings={"config":{"admin.password":"x"}}')).rejects.toThrow(
+    '--cluster-settings (or CLUSTER_SETTINGS): config.admin.password looks like a credential',
   );
 });

@@ -1,4 +1,5 @@
 import type { KubeClient } from '../../lib/kube/index.ts';
+import type { Templates } from '../../lib/manifests/index.ts';
 import type { PrincipalEndpoint, ServiceExposure } from '../endpoint/index.ts';
 import type { ClusterReports, ClusterSelection, Ownership } from '../ownership/index.ts';
 import type { Rollouts } from '../rollout/index.ts';
@@ -12,6 +13,7 @@ export interface FleetDeps extends TrustDeps {
   readonly reports: ClusterReports;
   readonly rollouts: Rollouts;
   readonly delivery: DeliverySettings;
+  readonly templates: Templates;
   /** Namespaces whose own Argo CD may be given the parameters that live access needs. */
   readonly configuredNamespaces: readonly string[];
   readonly now: () => Date;

@@ -25,6 +25,7 @@ const informational = [
   'RemovedClustersCleanedUp',
   'PlacementTolerationConfigured',
   'HubArgoCDCompatible',
+  'ClusterSettingsRead',
 ];
 
 /** The state of a GitOpsCluster's clusters at the time of a reconcile. */

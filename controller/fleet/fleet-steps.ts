@@ -12,6 +12,7 @@ import { describePlacement, ensureTolerations } from './placement-steps.ts';
 import { judgePrincipal, principalCondition } from './principal-step.ts';
 import { runStep, type Step, type StepOutcome } from './run-step.ts';
 import { discoverServer } from './server-step.ts';
+import { judgeSettings, settingsCondition } from './settings-step.ts';
 import { summarySteps } from './summary-steps.ts';
 
 const step = (condition: string, purpose: string): Step => ({ condition, purpose });
@@ -63,6 +64,9 @@ export function equipHub(deps: FleetDeps, fleet: Fleet, found: FoundationFinding
     ),
     template,
     runStep(step('HubArgoCDCompatible', "look at the hub's Argo CD"), signal, () => ensureHubArgoCd(deps, fleet)),
+    runStep(step(settingsCondition, 'look at the settings of the clusters'), signal, () => ({
+      result: judgeSettings(deps, fleet),
+    })),
     runStep(step('PlacementTolerationConfigured', 'configure placement tolerations'), signal, () =>
       ensureTolerations(deps, fleet),
     ),

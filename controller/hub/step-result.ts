@@ -7,7 +7,7 @@ export type StepResult =
 
 /**
  * Condition reasons: those of argocd-pull-integration, four about the hub's Argo CD, `Conflict`: another GitOpsCluster owns
- * a cluster, and two about a namespace in which the controller has no rights.
+ * a cluster, two about a namespace in which the controller has no rights, and one about settings without effect.
  */
 export type StepReason =
   | 'Success'
@@ -21,7 +21,8 @@ export type StepReason =
   | 'HubArgoCDNotConfigured'
   | 'Conflict'
   | 'NamespaceNotServed'
-  | 'NamespaceNotReadable';
+  | 'NamespaceNotReadable'
+  | 'UnknownParameters';
 
 /** The return value of one step of a reconcile: the status of its condition, and its findings for later steps. */
 export interface StepReport<T = undefined> {

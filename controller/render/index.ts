@@ -1,5 +1,6 @@
 export { type AddOnConfig, noConfig, parseAddOnConfig } from './addon-config.ts';
 export { type CleanUpState, cleanUpState, renderCleanUp } from './cleanup.ts';
+export { settingsChecksum, unreadParams } from './cluster-settings.ts';
 export { unmatchedContainers } from './decorate.ts';
 export { statefulSetFeedback } from './manifest-configs.ts';
 export type { OperatorInput } from './operator.ts';

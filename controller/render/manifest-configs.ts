@@ -57,6 +57,7 @@ export const workloadPaths = [
   { name: 'Generation', path: '.metadata.generation' },
   { name: 'ObservedGeneration', path: '.status.observedGeneration' },
   { name: 'UpdatedReplicas', path: '.status.updatedReplicas' },
+  { name: 'Settings', path: '.spec.template.metadata.annotations.checksum/settings' },
 ];
 
 /** Requests the status feedback of a Deployment. */

@@ -2,7 +2,9 @@ import { wellKnown } from '../../lib/base/index.ts';
 import type { CustomResourceDefinition, KubeObject, Secret } from '../../lib/kube/index.ts';
 import { type AgentContext, type AgentInput, agentContextOf, type Templates } from '../../lib/manifests/index.ts';
 import { clientSecretName, kindsOf, type ManifestConfig, requestedSecretName } from '../hub/index.ts';
+import type { ClusterSettings } from '../spec/index.ts';
 import type { AddOnConfig } from './addon-config.ts';
+import { withSettings } from './cluster-settings.ts';
 import { decorate } from './decorate.ts';
 import {
   crdRule,
@@ -25,6 +27,8 @@ export interface RenderInput extends Omit<AgentInput, 'clientSecretName' | 'enro
   /** If set, argocd-operator deploys Argo CD and the agent from an ArgoCD resource. */
   readonly operator?: OperatorInput | undefined;
   readonly config: AddOnConfig;
+  /** Settings of Argo CD and the agent. An operator takes none. */
+  readonly settings?: ClusterSettings | undefined;
 }
 
 /** The Argo CD that the works deliver. */
@@ -44,7 +48,7 @@ export interface ArgoCdInput {
  * @throws OversizedManifestError when one manifest is larger than a work may be
  */
 export function renderWorks(templates: Templates, input: RenderInput): RenderedWork[] {
-  const { argoCD, namespace, config, operator } = input;
+  const { argoCD, namespace, config, operator, settings } = input;
   const context = agentContextOf({
     ...input,
     clientSecretName: input.clientCertificate ? clientSecretName : requestedSecretName,
@@ -55,10 +59,14 @@ export function renderWorks(templates: Templates, input: RenderInput): RenderedW
     return renderOperator(templates, { ...input, operator }, context);
   }
   const works: RenderedWork[] = [];
-  const objects = argoCD ? renderArgoCd(templates, context, argoCD) : [];
+  const objects = argoCD ? renderArgoCd(templates, context, argoCD, settings) : [];
   const secrets = objects.filter(({ kind }) => kind === 'Secret') as Secret[];
   const complete = (some: readonly KubeObject[]) =>
-    withSecretChecksums(decorate(some, config), secrets, argoCD?.serverSecretKey ?? '').map(withLabel);
+    withSecretChecksums(
+      decorate(withSettings(some, settings, argoCD?.image), config),
+      secrets,
+      argoCD?.serverSecretKey ?? '',
+    ).map(withLabel);
   if (argoCD) {
     // Deleting a CRD deletes all its objects, also those of users. So the CRDs stay.
     works.push(...worksOf('crds', argoCD.crds.map(withLabel), [], { propagationPolicy: 'Orphan' }));
@@ -81,7 +89,9 @@ function renderArgoCd(
   templates: Templates,
   { namespace, pullPolicy, isAutonomous }: AgentContext,
   { image, redisImage, redisPassword, serverSecretKey, orderedPods = false }: ArgoCdInput,
+  settings: ClusterSettings | undefined,
 ): KubeObject[] {
+  const [repoServerHost, repoServerPort] = (settings?.params?.['repo.server'] ?? 'argocd-repo-server:8081').split(':');
   return templates.render('argocd', {
     namespace,
     argoCDImage: image,
@@ -92,6 +102,8 @@ function renderArgoCd(
     pullPolicy,
     // Where the cluster owns the Applications, its users generate them there.
     isAutonomous,
+    repoServerHost,
+    repoServerPort,
     knownHosts: templates.text('argocd/ssh_known_hosts'),
   });
 }

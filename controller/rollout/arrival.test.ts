@@ -13,10 +13,15 @@ const settled = {
   ReadyReplicas: 1,
 };
 
-function work(values: Record<string, string | number> = settled, observedGeneration = 3): ManifestWork {
+function work(
+  values: Record<string, string | number> = settled,
+  observedGeneration = 3,
+  { settings = '', replicas = 1 } = {},
+): ManifestWork {
   const metadata = { namespace: 'argocd', name: 'controller' };
+  const annotated = { annotations: settings === '' ? {} : { 'checksum/settings': settings } };
   const pod = { containers: [{ name: 'c', image: 'new' }] };
-  const manifest = { kind: 'StatefulSet', metadata, spec: { template: { spec: pod } } };
+  const manifest = { kind: 'StatefulSet', metadata, spec: { replicas, template: { metadata: annotated, spec: pod } } };
   const condition = (type: string): Condition => {
     return { type, status: 'True', reason: 'Test', message: '', lastTransitionTime: '', observedGeneration };
   };
@@ -75,4 +80,18 @@ test('workloads without requested feedback are not waited for', () => {
   const quiet = work({});
   delete quiet.spec.manifestConfigs;
   expect(haveArrived([quiet])).toBe(true);
+});
+
+test('settings that the pods read at their start have arrived with the pods that read them', () => {
+  const told = (known: string) => work({ ...settled, ...(known && { Settings: known }) }, 3, { settings: 'new' });
+  expect(haveArrived([told('new')])).toBe(true);
+  expect(haveArrived([told('old')])).toBe(false);
+  expect(haveArrived([told('')])).toBe(false);
+  expect(haveArrived([work({ ...settled, Settings: 'old' })])).toBe(false);
+});
+
+test('a workload without pods has arrived when none is left', () => {
+  const { Replicas: _, UpdatedReplicas: __, ReadyReplicas: ___, ...none } = settled;
+  expect(haveArrived([work(none, 3, { replicas: 0 })])).toBe(true);
+  expect(haveArrived([work(settled, 3, { replicas: 0 })])).toBe(false);
 });

@@ -1,5 +1,6 @@
 import type { KubeObject, PodTemplate } from '../../lib/kube/index.ts';
 import type { ManifestWork } from '../hub/index.ts';
+import { settingsChecksum } from '../render/index.ts';
 
 const workloadKinds = new Set(['Deployment', 'StatefulSet', 'ArgoCD']);
 
@@ -41,12 +42,19 @@ function runs(work: ManifestWork): (manifest: KubeObject) => boolean {
       return text('Phase') === 'Available';
     }
     const number = (name: string) => values?.find((value) => value.name === name)?.fieldValue.integer;
-    const { template } = (rest as { spec?: { template?: PodTemplate } }).spec ?? {};
+    const { template, replicas: wanted } =
+      (rest as { spec?: { template?: PodTemplate; replicas?: number } }).spec ?? {};
     const isObserved = number('Generation') !== undefined && number('Generation') === number('ObservedGeneration');
     if (!isObserved || text('Image') !== template?.spec?.containers[0]?.image) {
       return false;
     }
+    if (text('Settings') !== template?.metadata?.annotations?.[settingsChecksum]) {
+      return false;
+    }
     const replicas = number('Replicas') ?? 0;
+    if (wanted === 0) {
+      return replicas === 0;
+    }
     return replicas > 0 && number('UpdatedReplicas') === replicas && (number('ReadyReplicas') ?? 0) >= replicas;
   };
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { CustomResourceDefinition, KubeObject } from '../../lib/kube/index.ts';
 import type { ManifestWork } from '../hub/index.ts';
-import { type Version, versionText } from '../spec/index.ts';
+import { clusterSettingsSchema, type Version, versionText } from '../spec/index.ts';
 
 /** Annotations of works: the version that they were made with, and the update that brought it. */
 export const versionKeys = {
@@ -21,6 +21,7 @@ const schema = z.object({
   operator: z.string().optional(),
   crds: z.string().optional(),
   endpoint: z.object({ address: z.string(), port: z.string() }).optional(),
+  settings: clusterSettingsSchema.optional(),
 });
 
 /** The update that brought a cluster its version. */

@@ -1,4 +1,5 @@
 import type { ClusterLabels } from './cluster-labels.ts';
+import type { ClusterSettings } from './cluster-settings.ts';
 import { type RolloutStrategy, rolloutStrategySchema } from './rollout-strategy.ts';
 
 /** Controller settings that affect what managed clusters get, and how the hub's Argo CD knows them. */
@@ -16,6 +17,8 @@ export interface DeliverySettings {
   readonly rolloutStrategy?: RolloutStrategy | undefined;
   /** For GitOpsClusters without `clusterLabels`. Undefined: {@link defaultClusterLabels}. */
   readonly clusterLabels?: ClusterLabels | undefined;
+  /** For all clusters. Those of a GitOpsCluster come before them, key by key. */
+  readonly clusterSettings?: ClusterSettings | undefined;
 }
 
 /** Images that are delivered when neither the settings nor the hub determine one. */

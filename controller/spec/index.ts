@@ -1,4 +1,5 @@
 export { type ClusterLabels, clusterLabelsSchema, defaultClusterLabels, selects } from './cluster-labels.ts';
+export { type ClusterSettings, clusterSettingsSchema, type Plugin } from './cluster-settings.ts';
 export { type DeliverySettings, defaultImages, defaultRolloutStrategy } from './delivery-settings.ts';
 export type { Foundation } from './foundation.ts';
 export { type HostState, specOnHub } from './guest.ts';
@@ -9,6 +10,7 @@ export {
   isVersion,
   type Release,
   releaseOf,
+  settingsDigest,
   type Version,
   versionText,
 } from './release.ts';

@@ -25,6 +25,7 @@ test('defaults are those of argocd-pull-integration', () => {
         syncsAgentImage: true,
         rolloutStrategy: undefined,
         clusterLabels: undefined,
+        clusterSettings: undefined,
         payload: undefined,
       },
     },

@@ -13,6 +13,7 @@ import {
   systemNamespaceText,
 } from '../hub/index.ts';
 import { type ClusterLabels, clusterLabelsSchema } from './cluster-labels.ts';
+import { type ClusterSettings, clusterSettingsSchema } from './cluster-settings.ts';
 import { type RolloutStrategy, rolloutStrategySchema } from './rollout-strategy.ts';
 
 /** Settings of the agents, `spec.argoCDAgentAddon` of a GitOpsCluster. */
@@ -36,6 +37,8 @@ export interface AddOnSettings {
   readonly rolloutStrategy: RolloutStrategy | undefined;
   /** What becomes labels of the cluster Secrets. Undefined: the controller's setting. */
   readonly clusterLabels: ClusterLabels | undefined;
+  /** Settings of Argo CD and the agent, over those of the controller. */
+  readonly clusterSettings: ClusterSettings | undefined;
   /** The user's objects that replace the generated ArgoCD resource. */
   readonly payload: Parsed<readonly KubeObject[]> | undefined;
 }
@@ -99,7 +102,7 @@ const liveAccess = text
   .transform((value) => value || 'Full')
   .default('Full');
 
-const addOn = z.object({
+const addOnFields = z.object({
   mode: z.preprocess((value) => (value === '' ? undefined : value), oneOf('managed', 'autonomous').default('managed')),
   agentNamespace: namespaceName.default(''),
   operatorNamespace: namespaceName.default(''),
@@ -112,6 +115,27 @@ const addOn = z.object({
     .default(true),
   rolloutStrategy: rolloutStrategySchema.optional(),
   clusterLabels: clusterLabelsSchema.optional(),
+  clusterSettings: clusterSettingsSchema.optional(),
+});
+
+/** Settings that the chosen Argo CD takes from elsewhere are refused, not ignored. */
+const addOn = addOnFields.superRefine(({ argoCD, argoCDCRManifestWork, clusterSettings = {} }, { addIssue }) => {
+  const set = Object.keys(clusterSettings);
+  const refuse = (names: readonly string[], message: string) => {
+    if (names.length > 0) {
+      addIssue({ code: 'custom', path: ['clusterSettings'], message });
+    }
+  };
+  if (argoCD === 'Operator' || (argoCD === undefined && argoCDCRManifestWork !== undefined)) {
+    refuse(set, 'is not for argoCD: Operator; put the settings into the ArgoCD of argoCDCRManifestWork');
+  }
+  if (argoCD === 'Existing') {
+    const others = set.filter((name) => name !== 'agentParams');
+    refuse(
+      others,
+      `has ${others.join(', ')}, but with argoCD: Existing the clusters' Argo CDs are not the controller's`,
+    );
+  }
 });
 
 /** As many manifests as the CRD accepts. */
@@ -220,6 +244,7 @@ export function parseGitOpsCluster(object: GitOpsCluster): FleetSpec {
       syncsAgentImage: object.metadata.annotations?.[disableImageSync] !== 'true',
       rolloutStrategy: value.rolloutStrategy,
       clusterLabels: value.clusterLabels,
+      clusterSettings: value.clusterSettings,
       payload: payloadOf(value),
     })),
   };

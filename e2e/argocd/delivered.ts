@@ -31,6 +31,8 @@ async function deliveredArgoCd(namespace: string): Promise<KubeObject[]> {
     argoCDImage: 'quay.io/argoproj/argocd:v3.2.6',
     redisImage: 'redis:7',
     pullPolicy: 'IfNotPresent',
+    repoServerHost: 'argocd-repo-server',
+    repoServerPort: '8081',
     knownHosts: '',
     serverSecretKey: 'c2VjcmV0',
     redisPassword: 'secret',

@@ -17,7 +17,7 @@ export const controllerRooms: Rooms = {
   // What is desired: the GitOpsCluster's specification and what follows from it.
   spec: ['endpoint', 'hub'],
   // The ManifestWorks of a cluster.
-  render: ['hub'],
+  render: ['hub', 'spec'],
   // Which GitOpsCluster has which cluster, and what the clusters reported.
   ownership: ['hub', 'spec'],
   // How clusters follow a new version.
@@ -29,7 +29,7 @@ export const controllerRooms: Rooms = {
   // The hub's own Argo CD: what live access needs of it.
   argocd: ['hub'],
   // The reconcile of one GitOpsCluster.
-  fleet: ['argocd', 'endpoint', 'hub', 'ownership', 'rollout', 'spec', 'trust'],
+  fleet: ['argocd', 'endpoint', 'hub', 'ownership', 'render', 'rollout', 'spec', 'trust'],
   // The controller: queues, and what wakes which.
   '': ['cluster', 'daemon', 'fleet', 'hub', 'ownership', 'render', 'rollout', 'spec', 'trust'],
   // A hub's change from argocd-pull-integration to this project, and back.

@@ -288,24 +288,33 @@ describe('the charts', () => {
       return Object.fromEntries((container?.env ?? []).map(({ name, value }) => [name, value]));
     };
     const labels = { labels: ['env'], claims: ['id.k8s.io'] };
+    // The kubelet makes one $ of two.
+    const settings = { config: { 'a.b': '$$x $(POD_NAME) "y"' } };
     const objects = await render({
       'controller.clusterLabels': labels,
       'gitOpsCluster.argoCDAgentAddon.clusterLabels': { labels: [] },
+      'controller.clusterSettings': settings,
+      'gitOpsCluster.argoCDAgentAddon.clusterSettings': { replicas: { repoServer: 2 } },
       'managedArgoCD.operatorImage': 'registry.example/operator:v1',
       'controller.rolloutStrategy': everywhere,
       'gitOpsCluster.argoCDAgentAddon.rolloutStrategy': here,
     });
-    const { OPERATOR_IMAGE: image, ROLLOUT_STRATEGY: text, CLUSTER_LABELS: list } = controllerOf(objects);
+    const { OPERATOR_IMAGE: image, ROLLOUT_STRATEGY: text, CLUSTER_LABELS: list, ...env } = controllerOf(objects);
+    expect(JSON.parse(String(env.CLUSTER_SETTINGS).replaceAll('$$', '$'))).toEqual(settings);
     expect(JSON.parse(String(list))).toEqual(labels);
     expect(image).toBe('registry.example/operator:v1');
     expect(JSON.parse(String(text))).toEqual(everywhere);
     expect(named(objects, 'GitOpsCluster', 'gitops-cluster').spec).toMatchObject({
-      argoCDAgentAddon: { rolloutStrategy: here, clusterLabels: { labels: [] } },
+      argoCDAgentAddon: {
+        rolloutStrategy: here,
+        clusterLabels: { labels: [] },
+        clusterSettings: { replicas: { repoServer: 2 } },
+      },
     });
     const unset = controllerOf(await render());
-    expect(Object.keys(unset).filter((name) => /OPERATOR_IMAGE|ROLLOUT_STRATEGY|CLUSTER_LABELS/.test(name))).toEqual(
-      [],
-    );
+    expect(
+      Object.keys(unset).filter((name) => /OPERATOR_IMAGE|ROLLOUT_STRATEGY|CLUSTER_LABELS|CLUSTER_SETTINGS/.test(name)),
+    ).toEqual([]);
   });
 
   it.each([
@@ -333,6 +342,16 @@ describe('the charts', () => {
       'controller.clusterLabels',
       { claims: ['argocd.argoproj.io/*'] },
       "at '/controller/clusterLabels/claims/0': 'not' failed",
+    ],
+    [
+      'controller.clusterSettings',
+      { params: { 'controller.diff.server.side': true } },
+      "at '/controller/clusterSettings/params/controller.diff.server.side': got boolean, want string",
+    ],
+    [
+      'gitOpsCluster.argoCDAgentAddon.clusterSettings',
+      { parms: {} },
+      "at '/gitOpsCluster/argoCDAgentAddon/clusterSettings': additional properties 'parms' not allowed",
     ],
     ['imagePullSecrets', 'pull', "at '/imagePullSecrets': got string, want array"],
     ['hubArgoCD.install', 'maybe', "at '/install': value must be one of 'auto'"],

@@ -407,6 +407,120 @@ describe('an ApplicationSet over the Placement', () => {
   });
 });
 
+describe('settings of the clusters, on the hub', () => {
+  const key = { namespace: argocd, name: 'gitops-cluster' };
+  const hello = {
+    spec: { generate: { command: ['sh', '-c'], args: ['printf "%s" "$MANIFEST"'] } },
+    env: [
+      { name: 'MANIFEST', value: '{apiVersion: v1, kind: ConfigMap, metadata: {name: hello}, data: {by: plugin}}' },
+    ],
+  };
+  const set = (clusterSettings: object | null) => {
+    const rolloutStrategy = { type: 'Progressive', progressive: { maxConcurrency: 1 } };
+    return fleet.hub.client.mergePatch(fleetGitOpsClusters, key, {
+      spec: { argoCDAgentAddon: { rolloutStrategy, clusterSettings } },
+    });
+  };
+  const rolledOut = (says: RegExp) =>
+    waitForObjects(fleet.hub.client, fleetGitOpsClusters, generous, ([g]) => {
+      const said: { status: string; message: string; observedGeneration?: number } | undefined =
+        g?.status?.conditions?.find(({ type }) => type === 'ClustersUpToDate');
+      return said?.status === 'True' && said.observedGeneration === g?.metadata.generation && says.test(said.message);
+    });
+  const paramsOf = async ({ cluster: { client } }: SharedMember) =>
+    (await client.get(configMaps, { namespace: argocd, name: 'argocd-agent-params' }))?.data;
+
+  test("reach Argo CD and the agents, with a plugin that makes an Application's manifests", async () => {
+    const { hub, git } = fleet;
+    await set({
+      plugins: { hello },
+      config: { 'kustomize.buildOptions': '--enable-helm' },
+      params: { 'controller.status.processors': '7', 'reposerver.paralelism.limit': '1' },
+      agentParams: { 'agent.log.level': 'debug', 'agent.compression.enabled': 'true' },
+    });
+    await rolledOut(/^2 of 2 clusters have .*, settings [0-9a-f]{8}$/);
+    await each(async (_, member) => {
+      expect(await paramsOf(member)).toMatchObject({ 'agent.log.level': 'debug' });
+      const config = await member.cluster.client.get(configMaps, { namespace: argocd, name: 'argocd-cm' });
+      expect(config?.data).toMatchObject({ 'kustomize.buildOptions': '--enable-helm' });
+    });
+    const [g] = await hub.client.list(fleetGitOpsClusters);
+    expect(g?.status?.conditions?.find(({ type }) => type === 'ClusterSettingsRead')).toMatchObject({
+      status: 'False',
+      reason: 'UnknownParameters',
+      message: expect.stringContaining('reads [params.reposerver.paralelism.limit]: look at the spelling'),
+    });
+    const [name, { cluster }] = first();
+    const source = {
+      repoURL: git.url(guestbookRepository),
+      path: 'app',
+      targetRevision: 'main',
+      plugin: { name: 'hello' },
+    };
+    await hub.client.create(fleetApplications, {
+      metadata: { namespace: argocd, name: 'hello', finalizers: ['resources-finalizer.argocd.argoproj.io'] },
+      spec: { project: 'default', source, destination: { name, namespace: 'default' }, syncPolicy: { automated: {} } },
+    });
+    await waitForObject(hub.client, fleetApplications, { namespace: argocd, name: 'hello' }, isSyncedAndHealthy);
+    const made = await cluster.client.get(configMaps, { namespace: 'default', name: 'hello' });
+    expect(made?.data).toEqual({ by: 'plugin' });
+    await hub.client.delete(fleetApplications, { namespace: argocd, name: 'hello' });
+    await waitForObject(
+      hub.client,
+      fleetApplications,
+      { namespace: argocd, name: 'hello' },
+      (one) => one === undefined,
+    );
+  });
+
+  test('that no agent can start with stop at the first cluster, and it recovers with right ones', async () => {
+    const level = { 'agent.log.level': 'loud' };
+    await set({ agentParams: level });
+    const hasWrong = async () => {
+      const all = await Promise.all([...fleet.members.values()].map(paramsOf));
+      return all.filter((data) => data?.['agent.log.level'] === level['agent.log.level']).length;
+    };
+    // The new agent has ended: only then the rollout could have gone on by mistake.
+    await Promise.any(
+      [...fleet.members.values()].map(({ cluster: { client } }) =>
+        waitForObjects(client, pods, { namespace: argocd, ...generous }, (found) =>
+          found.some(
+            ({ metadata, status }) =>
+              metadata.name.startsWith('argocd-agent-agent-') &&
+              status?.containerStatuses?.some(({ restartCount = 0 }) => restartCount > 0),
+          ),
+        ),
+      ),
+    );
+    expect(await hasWrong()).toBe(1);
+    await set(null);
+    await rolledOut(/^2 of 2 clusters have [^;]*$/);
+    expect(await hasWrong()).toBe(0);
+    await waitForObjects(
+      fleet.hub.client,
+      fleetGitOpsClusters,
+      generous,
+      ([g]) => g?.status?.clusters?.connected === 2 && g.status.clusters.available === 2,
+    );
+  });
+
+  test('with credentials are refused by name, and the clusters keep what they have', async () => {
+    await set({ config: { 'webhook.github.secret': 'hunter2' } });
+    const [g] = await waitForObjects(fleet.hub.client, fleetGitOpsClusters, generous, ([one]) =>
+      Boolean(
+        one?.status?.conditions?.some(
+          ({ type, status, message }) =>
+            type === 'ManifestWorkCreated' && status === 'False' && message.includes('looks like a credential'),
+        ),
+      ),
+    );
+    expect(JSON.stringify(g?.status)).toContain('clusterSettings.config.webhook.github.secret looks like a credential');
+    expect(JSON.stringify(g?.status)).not.toContain('hunter2');
+    await set(null);
+    await rolledOut(/^2 of 2/);
+  });
+});
+
 // Nobody has such an image: only processes of this machine run under any name.
 describe.skipIf(testProvider() !== 'local')("a new version of the hub's Argo CD", () => {
   const image = 'quay.io/argoproj/argocd:v3.2.99';

@@ -31,7 +31,7 @@ const cacheSize = 128;
 
 /** Renders folders of templates to objects, in the order of the file names. Templates are read and compiled once. */
 export class Templates {
-  readonly #flavours = new Map<Flavour, { file: string; template: Template }[]>();
+  readonly #flavours = new Map<Flavour, { file: string; source: string; template: Template }[]>();
   readonly #texts = new Map<string, string>();
   readonly #parsed = new Map<string, readonly KubeObject[]>();
   readonly #engine = handlebars.create();
@@ -49,13 +49,11 @@ export class Templates {
         flavour,
         files
           .filter((file) => file.endsWith('.yaml.hbs'))
-          .map((file) => ({
-            file: `${flavour}/${file}`,
-            template: this.#engine.compile(readFileSync(join(path, flavour, file), 'utf8'), {
-              noEscape: true,
-              strict: true,
-            }),
-          })),
+          .map((file) => {
+            const source = readFileSync(join(path, flavour, file), 'utf8');
+            const template = this.#engine.compile(source, { noEscape: true, strict: true });
+            return { file: `${flavour}/${file}`, source, template };
+          }),
       );
       for (const file of files.filter((name) => !name.endsWith('.hbs'))) {
         this.#texts.set(`${flavour}/${file}`, readFileSync(join(path, flavour, file), 'utf8'));
@@ -73,6 +71,11 @@ export class Templates {
       throw new TypeError(`there is no template file ${file}`);
     }
     return text;
+  }
+
+  /** The templates of a folder as they are written. */
+  sources(flavour: Flavour): string[] {
+    return (this.#flavours.get(flavour) ?? []).map(({ source }) => source);
   }
 
   /**
