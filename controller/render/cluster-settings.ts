@@ -55,14 +55,13 @@ function dataOf(settings: ClusterSettings): Record<string, Readonly<Record<strin
   };
 }
 
-function withData(object: ConfigMap, own: Readonly<Record<string, string>>): KubeObject {
+function withData(object: ConfigMap, own: Readonly<Record<string, string>>): ConfigMap {
   const { data = {} } = object;
   // Argo CD's own hosts stay known.
   const hosts = data.ssh_known_hosts;
   const added = own.ssh_known_hosts;
   const both = hosts === undefined || added === undefined ? {} : { ssh_known_hosts: `${hosts.trimEnd()}\n${added}` };
-  const result = { ...object, data: { ...data, ...own, ...both } };
-  return result;
+  return { ...object, data: { ...data, ...own, ...both } };
 }
 
 function scaled(workload: Workload, { replicas = {} }: ClusterSettings): Workload {
@@ -92,13 +91,12 @@ function pluginsMap(
     const plugin = { apiVersion: 'argoproj.io/v1alpha1', kind: 'ConfigManagementPlugin', metadata: { name }, spec };
     return [`${name}.yaml`, `${JSON.stringify(plugin, undefined, 2)}\n`];
   });
-  const object = {
+  return {
     apiVersion: 'v1',
     kind: 'ConfigMap',
     metadata: { name: pluginsName, ...(namespace && { namespace }), ...(labels && { labels }) },
     data: Object.fromEntries(files),
   };
-  return object;
 }
 
 /** The repo server with one container for each plugin, as Argo CD's documentation describes them. */

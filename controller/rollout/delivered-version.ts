@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { CustomResourceDefinition, KubeObject } from '../../lib/kube/index.ts';
 import type { ManifestWork } from '../hub/index.ts';
-import { clusterSettingsSchema, type Version, versionText } from '../spec/index.ts';
+import { type ClusterSettings, type Version, versionText } from '../spec/index.ts';
 
 /** Annotations of works: the version that they were made with, and the update that brought it. */
 export const versionKeys = {
@@ -21,7 +21,8 @@ const schema = z.object({
   operator: z.string().optional(),
   crds: z.string().optional(),
   endpoint: z.object({ address: z.string(), port: z.string() }).optional(),
-  settings: clusterSettingsSchema.optional(),
+  // They were parsed before they were recorded, and are merged from two: each of the limits may be exceeded.
+  settings: z.custom<ClusterSettings>((value) => typeof value === 'object' && value !== null).optional(),
 });
 
 /** The update that brought a cluster its version. */

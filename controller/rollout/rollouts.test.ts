@@ -119,6 +119,18 @@ test('three of thirty clusters are updated at a time, and the next are woken whe
   expect(await hub.rollouts.deliveryFor(fleet(two), 'c04', signal)).toMatchObject({ version: one, isHeld: true });
 });
 
+test('a cluster that an update has not reached keeps its settings, also when two have made them longer than one may be', async () => {
+  const hub = new Hub();
+  const settings = { config: { a: 'x'.repeat(50_000), b: 'y'.repeat(50_000) } };
+  for (const name of names) {
+    hub.deliver(name, { ...one, settings });
+  }
+  const turns = await Promise.all(names.map((name) => hub.rollouts.deliveryFor(fleet(two), name, signal)));
+  const held = turns.filter(({ isHeld }) => isHeld);
+  expect(held).toHaveLength(27);
+  expect(held.every(({ version }) => version.settings?.config?.b === settings.config.b)).toBe(true);
+});
+
 test('a report that changes nothing wakes no cluster', async () => {
   const hub = new Hub();
   for (const name of names) {

@@ -66,7 +66,7 @@ test.each([
   [{ config: { a: true } }, 'config.a must be a text (in quotes), not true'],
   [{ params: { 'repo.server': 'hub; rm -rf /:1' } }, 'params.repo.server must be <host>:<port>'],
   [{ replicas: { applicationController: 0 } }, 'replicas.applicationController must be at least 1'],
-  [{ replicas: { controller: 1 } }, 'replicas Unrecognized key: "controller"'],
+  [{ replicas: { controller: 1 } }, 'replicas has no field controller'],
   [{ parms: {} }, 'has no field parms'],
   [
     { agentParams: { 'agent.server.address': 'x' } },

@@ -173,6 +173,11 @@ const count = (least: number) =>
     .max(100, { error: 'must be at most 100' })
     .optional();
 
+const unknownFields = {
+  error: ({ code, keys }: { code?: string; keys?: unknown }) =>
+    code === 'unrecognized_keys' ? `has no field ${[keys].flat().join(', ')}` : undefined,
+};
+
 /** Parses `clusterSettings`. Empty: nothing is set. */
 export const clusterSettingsSchema: z.ZodType<ClusterSettings> = z
   .strictObject(
@@ -182,10 +187,10 @@ export const clusterSettingsSchema: z.ZodType<ClusterSettings> = z
       tlsCertificates,
       sshKnownHosts,
       plugins,
-      replicas: z.strictObject({ applicationController: count(1), repoServer: count(0) }).optional(),
+      replicas: z.strictObject({ applicationController: count(1), repoServer: count(0) }, unknownFields).optional(),
       agentParams,
     },
-    { error: (issue) => (issue.code === 'unrecognized_keys' ? `has no field ${issue.keys?.join(', ')}` : undefined) },
+    unknownFields,
   )
   .refine((settings) => Buffer.byteLength(JSON.stringify(settings)) <= mostBytes, {
     error: `must have at most ${mostBytes / 1024} KiB`,
