@@ -57,9 +57,6 @@ export interface EnsuredSecrets {
   readonly renewAt: number;
 }
 
-/** Address of the resource proxy for Argo CD on the hub, as in argocd-agent. */
-const resourceProxy = 'argocd-agent-resource-proxy:9090';
-
 /**
  * Issues or renews the agent's client certificate, and generates the other values once per cluster. A value that the Secret
  * lacks is taken back from the works that delivered it: Argo CD on the cluster keeps running with it.
@@ -146,7 +143,7 @@ function clusterSecret({ cluster, foundation }: Enrolment, certificate: KeyCerti
     type: 'Opaque',
     data: {
       name: encode(cluster),
-      server: encode(`https://${resourceProxy}?agentName=${cluster}`),
+      server: encode(`https://${foundation.resourceProxy}?agentName=${cluster}`),
       config: encode(
         JSON.stringify({
           tlsClientConfig: {

@@ -2,7 +2,13 @@ import { expect, test } from 'vitest';
 import type { KubeNode, Service } from '../../lib/kube/index.ts';
 import { resourceProxyHosts } from '../../lib/pki/index.ts';
 import type { ServiceExposure } from './candidates.ts';
-import { discoverEndpoint, endpointText, principalHosts } from './discovery.ts';
+import {
+  discoverEndpoint,
+  endpointText,
+  principalHosts,
+  principalServices,
+  resourceProxyAddress,
+} from './discovery.ts';
 import type { Gateway, Ingress, Route, TlsRoute } from './ingress-kinds.ts';
 
 const service = (spec: Service['spec'], ingress?: { ip?: string; hostname?: string }[]): Service => ({
@@ -104,6 +110,19 @@ test('ocm defect M4: certificates name every endpoint of the principal and the r
       '127.0.0.1',
     ]),
   );
+});
+
+test('Argo CD on the hub reaches the resource proxy by the Service of whoever deployed the principal', () => {
+  const principal = service({});
+  expect(resourceProxyAddress(undefined)).toBe('argocd-agent-resource-proxy:9090');
+  expect(resourceProxyAddress(principal)).toBe('argocd-agent-resource-proxy:9090');
+  const owner = { apiVersion: 'argoproj.io/v1beta1', kind: 'ArgoCD', name: 'openshift-gitops', uid: 'x' };
+  for (const name of principalServices) {
+    const metadata = { namespace: 'argocd', name, ownerReferences: [owner] };
+    expect(resourceProxyAddress({ ...principal, metadata })).toBe(`${name}-resource-proxy:9090`);
+    // The proxy's certificate names it.
+    expect(resourceProxyHosts('argocd', name)).toContain(`${name}-resource-proxy`);
+  }
 });
 
 const inside = service({ type: 'ClusterIP', ports: [{ name: 'grpc', port: 8443 }] });

@@ -1,4 +1,5 @@
 import { hostPort } from '../../lib/base/index.ts';
+import type { Service } from '../../lib/kube/index.ts';
 import { loopbackHosts, serviceHosts } from '../../lib/pki/index.ts';
 import { endpointCandidates, type PrincipalEndpoint, type ServiceExposure, servingPort } from './candidates.ts';
 
@@ -40,6 +41,15 @@ export function discoverEndpoint(
   return {
     problem: `Server discovery failed: no external endpoint found for ${name} (type ${service.spec?.type ?? 'ClusterIP'}); wait for its load balancer, lead a TLSRoute, Route or Ingress to it, or set spec.argoCDAgentAddon.principalServerAddress and principalServerPort`,
   };
+}
+
+/**
+ * Address at which Argo CD on the hub reaches the principal's resource proxy: as in argocd-agent, unless argocd-operator has
+ * deployed the principal. It names the Service of the proxy after the principal's.
+ */
+export function resourceProxyAddress(principal: Service | undefined): string {
+  const isOfOperator = principal?.metadata.ownerReferences?.some(({ kind }) => kind === 'ArgoCD');
+  return `${isOfOperator ? `${principal?.metadata.name}-resource-proxy` : 'argocd-agent-resource-proxy'}:9090`;
 }
 
 /** `address:port`, with brackets around an IPv6 address. */

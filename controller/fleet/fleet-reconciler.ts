@@ -1,6 +1,7 @@
 import { wellKnown } from '../../lib/base/index.ts';
 import { configMaps, finalizerPatch, hasFinalizer, keyOf, parseKey, secrets } from '../../lib/kube/index.ts';
 import { RestartRefusedError } from '../argocd/index.ts';
+import { resourceProxyAddress } from '../endpoint/index.ts';
 import {
   failed,
   fieldManager,
@@ -124,7 +125,10 @@ export class FleetReconciler {
   }
 
   /** Publishes the foundation for the clusters, and wakes all of them if it changed. */
-  #publish({ key, spec, namespace, gitOpsCluster }: Fleet, { authority, endpoint }: FoundationFindings): void {
+  #publish(
+    { key, spec, namespace, gitOpsCluster, exposure }: Fleet,
+    { authority, endpoint }: FoundationFindings,
+  ): void {
     if (authority === undefined || spec.addOn.problem !== undefined || spec.placement.problem !== undefined) {
       return;
     }
@@ -135,6 +139,7 @@ export class FleetReconciler {
       gitOpsCluster,
       namespace,
       placement: spec.placement.value,
+      resourceProxy: resourceProxyAddress(exposure.service),
       authority: authority.authority,
       authorities: authority.authorities,
       addOn: spec.addOn.value,

@@ -14,6 +14,8 @@ export interface Foundation {
   /** The namespace of the principal, the authority and the cluster Secrets. */
   readonly namespace: string;
   readonly placement: string;
+  /** `host:port` for Argo CD on the hub. */
+  readonly resourceProxy: string;
   readonly authority: KeyCertificate;
   readonly authorities: string;
   readonly addOn: AddOnSettings;
