@@ -15,18 +15,28 @@ import {
 import { until } from '../../lib/base/testing.ts';
 import {
   type CustomResourceDefinition,
+  clusterRoleBindings,
+  clusterRoles,
   configMaps,
   crds,
   deployments,
   Informer,
-  type KubeClient,
+  isForbidden,
+  KubeClient,
   type KubeObject,
   namespaces,
   type ResourceType,
   resourceType,
   secrets,
+  services,
 } from '../../lib/kube/index.ts';
-import { createAuthority, issueCertificate, tlsSecretData } from '../../lib/pki/index.ts';
+import {
+  createAuthority,
+  inspectCertificate,
+  issueCertificate,
+  secretText,
+  tlsSecretData,
+} from '../../lib/pki/index.ts';
 import {
   agentSubject,
   clusterManagementAddOns,
@@ -302,6 +312,17 @@ async function actAsAddOnManager(): Promise<void> {
   await hub.client.apply(manifestWorks, { metadata: work, spec }, { fieldManager: 'original', force: true });
 }
 
+/** The Service that argocd-operator makes for the principal. */
+async function actAsOperator(): Promise<void> {
+  const argoCd = await hub.client.get(argoCds, { namespace: ns, name: 'argocd' });
+  const { uid = '' } = argoCd?.metadata ?? {};
+  const owner = { apiVersion: 'argoproj.io/v1beta1', kind: 'ArgoCD', name: 'argocd', uid, controller: true };
+  await fixture.put(services, {
+    metadata: { namespace: ns, name: 'argocd-agent-principal', ownerReferences: [owner] },
+    spec: { ports: [{ name: 'https', port: 443 }] },
+  });
+}
+
 /** The original's pod ends when its Deployment is scaled to 0. */
 function actAsKubelet(client: KubeClient): void {
   const informer = new Informer({ client, type: deployments, namespace: ns });
@@ -314,6 +335,24 @@ function actAsKubelet(client: KubeClient): void {
   void informer.run(ended.signal).catch(() => undefined);
 }
 
+/** A user who may read everything and change nothing. */
+async function readerOfHub(): Promise<KubeClient> {
+  const user = 'reader';
+  const rule = { apiGroups: ['*'], resources: ['*'], verbs: ['get', 'list'] };
+  await fixture.put(clusterRoles, { metadata: { name: user }, rules: [rule] } as KubeObject);
+  await fixture.put(clusterRoleBindings, {
+    metadata: { name: user },
+    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: user },
+    subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: user }],
+  } as KubeObject);
+  const reader = KubeClient.fromKubeconfig(await hub.kubeconfigFor({ user }));
+  // The authorizer follows the rights with a delay.
+  await until('the rights of the reader', () =>
+    reader.list(crds).catch((error) => (isForbidden(error) ? undefined : Promise.reject(error))),
+  );
+  return reader;
+}
+
 async function take(run: (scope: TakeoverScope) => Promise<void>, options: Partial<TakeoverScope> = {}) {
   let output = '';
   const stdout = (text: string) => {
@@ -322,6 +361,34 @@ async function take(run: (scope: TakeoverScope) => Promise<void>, options: Parti
   const scope = { client: hub.client, namespace: ns, release: ours, dryRun: false, timeoutMs: 120_000 };
   await run({ ...scope, signal: ended.signal, stdout, ...options });
   return output;
+}
+
+/** Runs a command again and again until it ends, each time interrupted before its second change. */
+async function takeInterrupted(run: (scope: TakeoverScope) => Promise<void>): Promise<string> {
+  let output = '';
+  for (;;) {
+    const interrupt = new AbortController();
+    const said: string[] = [];
+    const stdout = (text: string) => {
+      if (!text.startsWith('waiting')) {
+        said.push(text);
+      }
+      if (said.length === 2 && !text.startsWith('next')) {
+        interrupt.abort();
+      }
+    };
+    await take(run, { signal: interrupt.signal, stdout }).catch((error) => {
+      if (!interrupt.signal.aborted) {
+        throw error;
+      }
+    });
+    if (!interrupt.signal.aborted) {
+      return output + said.join('');
+    }
+    const [first = ''] = said;
+    expect(output).not.toContain(first);
+    output += first;
+  }
 }
 
 const secret = async (key: string) => (await hub.client.get(secrets, { namespace: ns, name: key }))?.data;
@@ -365,6 +432,7 @@ test(`a hub is taken over and given back (${isReal ? 'real' : 'PULL_INTEGRATION_
   });
   actAsKubelet(hub.client);
   await installOriginal();
+  await actAsOperator();
   const long = { timeoutMs: 400_000 };
   await until('the original to enroll the cluster', () => work(crWork), long);
   await until('its add-on', () => hub.client.get(managedClusterAddOns, { namespace: name, name: ours.name }), long);
@@ -378,9 +446,16 @@ test(`a hub is taken over and given back (${isReal ? 'real' : 'PULL_INTEGRATION_
   expect(before.authority?.['tls.key']).toBeTruthy();
 
   const untouched = await versions();
+  const reader = await readerOfHub();
+  await expect(take(adopt, { client: reader })).rejects.toThrow(
+    /deployments.*cannot patch resource.*Run the command with the rights that helm install needs/,
+  );
+  await reader.close();
+  expect(await versions()).toEqual(untouched);
   const planned = await take(adopt, { dryRun: true });
   expect(await versions()).toEqual(untouched);
-  const said = await take(adopt);
+  // The real original never releases its Lease, so that each run would wait until it has expired.
+  const said = await (isReal ? take : takeInterrupted)(adopt);
   const changes = (text: string) => text.split('\n').filter((line) => !line.startsWith('waiting'));
   expect(changes(said)).toEqual(changes(planned).map((line) => line.replace(' (dry run)', '')));
   expect(said).toContain(`Secret ${ns}/argocd-agent-ca: taken over as it is`);
@@ -411,15 +486,21 @@ test(`a hub is taken over and given back (${isReal ? 'real' : 'PULL_INTEGRATION_
     expect(await secret(`argocd-cluster-client-${name}`)).toEqual(before.client);
   };
   await kept();
-  expect(await secret('argocd-agent-resource-proxy-tls')).toBeDefined();
+  // Argo CD on the hub reaches the clusters through the Service of argocd-operator, by a name in the proxy's certificate.
+  const proxy = 'argocd-agent-principal-resource-proxy';
+  const server = secretText(await secret(`cluster-${name}`), 'server');
+  expect(server).toBe(`https://${proxy}:9090?agentName=${name}`);
+  const certificate = secretText(await secret('argocd-agent-resource-proxy-tls'), 'tls.crt') ?? '';
+  expect(inspectCertificate(certificate).dnsNames).toContain(proxy);
 
   await controller.stop();
   controller = undefined;
   const left = await versions();
   const plannedBack = await take(release, { dryRun: true });
   expect(await versions()).toEqual(left);
-  const saidBack = await take(release);
+  const saidBack = await takeInterrupted(release);
   expect(changes(plannedBack).length).toBeGreaterThan(5);
+  expect(changes(saidBack)).toEqual(changes(plannedBack).map((line) => line.replace(' (dry run)', '')));
   expect(saidBack).toContain(`next: helm install ${theirs.name} CHART --namespace ${theirs.namespace}`);
   expect(await take(release)).toContain('nothing is left to release');
   expect(await specOf()).toEqual(before.spec);
