@@ -2,7 +2,7 @@ import { ArgoCdApi, adminPassword, argoCdAddress } from '../argocd/index.ts';
 import { type FleetOptions, type RunningFleet, type SharedFleet, startFleet } from '../fleet/index.ts';
 import { checkKind, type ProviderName, startKindFleet } from '../provider/index.ts';
 import { type TestbedStatus, testbedStatus } from '../testbed/index.ts';
-import { type BuildOptions, buildTool, toolNames } from '../tools/index.ts';
+import { type BuildOptions, buildTool, usualToolNames } from '../tools/index.ts';
 import { checkRequirements } from './requirements.ts';
 
 /** What the demo's steps stand on. */
@@ -31,7 +31,7 @@ function local(): Provider {
     tools: 'etcd, Kubernetes, Helm, Argo CD and Redis are built or in the cache',
     check: checkRequirements,
     async prepare(options) {
-      for (const name of toolNames) {
+      for (const name of usualToolNames) {
         await buildTool(name, options);
       }
     },

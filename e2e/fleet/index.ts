@@ -128,7 +128,7 @@ export async function startFleet(options: FleetOptions = {}): Promise<RunningFle
     await step("Argo CD's API server, application-set controller and Redis on the hub", () =>
       installHubArgoCd(testbed.hub, signal),
     );
-    const ocm = await step("OCM's CRDs and controllers on the hub (stand-ins)", () => startHubOcm(testbed.hub, signal));
+    const ocm = await step("OCM's CRDs and controllers on the hub", () => startHubOcm(testbed.hub, signal));
     stops.push(() => ocm.stop());
     const enlist = async (cluster: Cluster, node: Node, clusterLabels: Record<string, string>) => {
       const member = { cluster, node, membership: await ocm.join(cluster, clusterLabels) };

@@ -169,12 +169,14 @@ it('leaves orphans, reads feedback, and says what is forbidden', async () => {
   expect(await spoke.get(namespaces, { name: 'kept' })).toBeDefined();
   expect(await spoke.get(configMaps, { namespace: 'default', name: 'mine' })).toBeUndefined();
 
-  const webhook = {
-    apiVersion: 'admissionregistration.k8s.io/v1',
-    kind: 'ValidatingWebhookConfiguration',
+  // OCM grants the webhook configurations, for example, but not this.
+  const storage = {
+    apiVersion: 'storage.k8s.io/v1',
+    kind: 'StorageClass',
     metadata: { name: 'x' },
+    provisioner: 'example.com/x',
   };
-  await client.create(ocmManifestWorks, work('w3', { workload: { manifests: [webhook] } }));
+  await client.create(ocmManifestWorks, work('w3', { workload: { manifests: [storage] } }));
   const refused = await waitForObject(client, ocmManifestWorks, { namespace: 'cluster1', name: 'w3' }, (w) =>
     (w?.status?.conditions ?? []).some((c) => c.type === 'Applied' && c.status === 'False'),
   );

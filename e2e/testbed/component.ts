@@ -7,9 +7,13 @@ export interface ComponentOptions {
   name: string;
   command: string;
   args: readonly string[];
+  /** The whole environment. Default: this process's. */
+  env?: NodeJS.ProcessEnv;
   logFile: string;
   /** Whether it does its work; asked again and again until it says yes. Throwing means no. */
   isReady: (signal: AbortSignal) => Promise<boolean>;
+  /** Gets an error with the end of the log when it ends although nobody ended it. Default: nobody is told. */
+  crashed?: (error: Error) => void;
 }
 
 /** One process of a control plane, which can be killed and started again on the same data and ports. */
@@ -19,6 +23,8 @@ export class Component {
   readonly logFile: string;
   readonly #options: ComponentOptions;
   #process: SupervisedProcess | undefined;
+  /** Runs that were ended on purpose. */
+  readonly #ended = new WeakSet<SupervisedProcess>();
 
   constructor(options: ComponentOptions) {
     this.name = options.name;
@@ -43,8 +49,16 @@ export class Component {
     if (this.running) {
       return;
     }
-    const { command, args, logFile } = this.#options;
-    this.#process = await spawnSupervised(command, args, { logFile });
+    const { command, args, env, logFile, crashed } = this.#options;
+    const started = await spawnSupervised(command, args, { logFile, ...(env && { env }) });
+    this.#process = started;
+    if (crashed) {
+      void started.exited.then(async (exit) => {
+        if (!this.#ended.has(started)) {
+          crashed(await this.#failure(`ended (${told(exit)})`));
+        }
+      });
+    }
   }
 
   /** Resolves when it does its work; fails when it ends instead, or after `timeoutMs` (300,000: a busy machine took 110 s). */
@@ -69,13 +83,13 @@ export class Component {
 
   /** SIGKILL; resolves when it is gone. It stays down until it is restarted. */
   async kill(): Promise<void> {
-    await this.#process?.kill();
+    await this.#toEnd()?.kill();
   }
 
   /** Ends it in good order; resolves when it is gone. */
   async stop(graceMs?: number): Promise<void> {
     if (this.running) {
-      await this.#process?.stop(graceMs);
+      await this.#toEnd()?.stop(graceMs);
     }
   }
 
@@ -86,6 +100,13 @@ export class Component {
     }
     await this.start();
     await this.ready(signal);
+  }
+
+  #toEnd(): SupervisedProcess | undefined {
+    if (this.#process) {
+      this.#ended.add(this.#process);
+    }
+    return this.#process;
   }
 
   async #isReady(signal: AbortSignal): Promise<boolean> {

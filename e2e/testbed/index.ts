@@ -8,7 +8,7 @@ export {
   startCluster,
 } from './cluster.ts';
 export { ClusterPool } from './cluster-pool.ts';
-export type { Component } from './component.ts';
+export { Component } from './component.ts';
 export {
   AlreadyRunningError,
   callTestbed,

@@ -6,6 +6,8 @@ export interface Recipe {
   readonly variables?: Readonly<Record<string, string>>;
   /** About how long the build takes on 2 cores with empty caches, in seconds. */
   readonly seconds: number;
+  /** Most runs do without it: it is built when it is asked for by name. */
+  readonly onDemand?: true;
 }
 
 const kubernetesVersion = {
@@ -45,6 +47,7 @@ export const catalogue = {
     variables: { 'github.com/argoproj/argo-cd/v3/common.version': '3.2.6' },
     seconds: 210,
   },
+  ocm: { folder: 'ocm', goPackage: '.', seconds: 165, onDemand: true },
   gopeer: { folder: 'gopeer', goPackage: '.', seconds: 20 },
   'redis-server': { folder: 'redis', goPackage: '.', seconds: 10 },
 } as const satisfies Record<string, Recipe>;
@@ -54,3 +57,6 @@ export type ToolName = keyof typeof catalogue;
 
 /** All of them, in the order of building. */
 export const toolNames = Object.keys(catalogue) as readonly ToolName[];
+
+/** Those that are built in advance, in the order of building. */
+export const usualToolNames = toolNames.filter((name) => !('onDemand' in catalogue[name]));

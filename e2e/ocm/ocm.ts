@@ -1,0 +1,27 @@
+import type { SharedCluster } from '../testbed/index.ts';
+
+/** OCM on one hub. */
+export interface Ocm {
+  /** Makes a cluster a ManagedCluster of the hub, with these labels, and starts its agents. */
+  join(cluster: SharedCluster, labels?: Record<string, string>): Promise<Membership>;
+  /** Ends every controller and agent; what they wrote stays. */
+  stop(): Promise<void>;
+}
+
+/** One managed cluster's agents. */
+export interface Membership {
+  readonly name: string;
+  /** Ends the cluster's agents, as if the cluster had lost its network; its lease goes stale. */
+  disconnect(): Promise<void>;
+  /** Starts the agents again. */
+  reconnect(): Promise<void>;
+}
+
+/** How OCM is set up. */
+export interface OcmOptions {
+  /** How often the work agents read feedback that is not watched; 10 s as in OCM unless set. */
+  statusSyncIntervalMs?: number;
+  /** Seconds between lease renewals of a cluster; 60 as in OCM unless set. */
+  leaseDurationSeconds?: number;
+  signal?: AbortSignal;
+}

@@ -1,0 +1,34 @@
+import type { SharedCluster } from '../testbed/index.ts';
+import { startHubComponents } from './hub.ts';
+import { joinCluster } from './klusterlet.ts';
+import type { Ocm, OcmOptions } from './ocm.ts';
+
+/**
+ * Starts OCM's own programs on a hub, each controller and agent as a process with the rights that OCM's installation gives it. One that
+ * ends by itself fails the run with the end of its log. CRDs of OCM that the hub has already are left alone.
+ */
+export async function startPrograms(hub: SharedCluster, options: OcmOptions): Promise<Ocm> {
+  const { statusSyncIntervalMs = 10_000, leaseDurationSeconds = 60 } = options;
+  const ended = new AbortController();
+  const signal = options.signal ? AbortSignal.any([options.signal, ended.signal]) : ended.signal;
+  const components = await startHubComponents(hub, signal);
+  return {
+    async join(cluster, labels = {}) {
+      const agents = await joinCluster(hub, cluster, { labels, leaseDurationSeconds, statusSyncIntervalMs, signal });
+      components.push(...agents);
+      return {
+        name: cluster.name,
+        async disconnect() {
+          await Promise.all(agents.map((agent) => agent.kill()));
+        },
+        async reconnect() {
+          await Promise.all(agents.map((agent) => agent.restart(signal)));
+        },
+      };
+    },
+    async stop() {
+      ended.abort();
+      await Promise.all(components.map((component) => component.kill()));
+    },
+  };
+}
