@@ -77,6 +77,14 @@ export interface PairOptions {
   agentArgs?: readonly string[];
   /** Leave the programs to the test to start. */
   idle?: boolean;
+  /** Executables of argocd-agent that run instead of this project's programs. */
+  originals?: Originals;
+}
+
+/** Executables of argocd-agent; without one this project's program runs. */
+export interface Originals {
+  readonly principal?: string | undefined;
+  readonly agent?: string | undefined;
 }
 
 /**
@@ -98,7 +106,7 @@ export async function startPair(
   const programs: Program[] = [];
   const clusters: SharedCluster[] = [];
   const newAgent = (cluster: SharedCluster, ports: { metrics: number; health: number }, args: readonly string[]) => {
-    const program = new Program([
+    const flags = [
       'agent',
       `--kubeconfig=${cluster.kubeconfig}`,
       `--namespace=${namespace}`,
@@ -108,7 +116,8 @@ export async function startPair(
       `--metrics-port=${ports.metrics}`,
       `--healthz-port=${ports.health}`,
       ...args,
-    ]);
+    ];
+    const program = new Program(flags, {}, options.originals?.agent);
     programs.push(program);
     return program;
   };
@@ -123,9 +132,9 @@ export async function startPair(
     if (added.idle !== true) {
       const after = principal.output.length;
       agent.start();
-      await agent.says(/Connected to the principal/);
+      await agent.says(/Connected to the principal|Authentication successful/);
       // An agent takes a principal that says nothing for one that has taken it; a busy one may not have looked yet.
-      await principal.says(new RegExp(`An agent is connected.*\\b${name}\\b`), { after });
+      await principal.says(new RegExp(`An agent (is )?connected.*\\b${name}\\b`), { after });
     }
     return { name, mode, cluster, agent, healthPort: ports.health, metricsPort: ports.metrics };
   };
@@ -172,7 +181,7 @@ export interface PrincipalHub {
 
 /** Starts a hub with Argo CD's kinds and the principal's key material. */
 export async function startHub(
-  options: { principalArgs?: readonly string[] } = {},
+  options: Pick<PairOptions, 'principalArgs' | 'originals'> = {},
   start: () => Promise<SharedCluster> = borrowCluster,
 ): Promise<PrincipalHub> {
   const [hub, authority, jwtKey] = await Promise.all([
@@ -205,7 +214,7 @@ export async function startHub(
   const programs: Program[] = [];
   const newPrincipal = async (args: readonly string[]) => {
     const [port, metrics, health] = await Promise.all([freePort(), freePort(), freePort()]);
-    const program = new Program([
+    const flags = [
       'principal',
       `--kubeconfig=${hub.kubeconfig}`,
       `--namespace=${namespace}`,
@@ -219,7 +228,8 @@ export async function startHub(
       ...(args.some((arg) => arg.startsWith('--resource-proxy-listen')) ? [] : ['--enable-resource-proxy=false']),
       ...(args.some((arg) => arg.startsWith('--redis-proxy-listen')) ? [] : ['--disable-redis-proxy']),
       ...args,
-    ]);
+    ];
+    const program = new Program(flags, {}, options.originals?.principal);
     programs.push(program);
     return { program, port, metricsPort: metrics };
   };

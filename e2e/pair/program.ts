@@ -4,15 +4,16 @@ const entry = new URL('../../bin/argocd-agent.ts', import.meta.url).pathname;
 
 /** `argocd-agent` as a process of its own, with what it said. */
 export class Program {
-  readonly #args: readonly string[];
+  readonly #command: readonly string[];
   readonly #environment: Record<string, string>;
   readonly #waiting = new Set<() => void>();
   #process: ChildProcess | undefined;
   #exit: Promise<number> | undefined;
   #output = '';
 
-  constructor(args: readonly string[], environment: Record<string, string> = {}) {
-    this.#args = args;
+  /** @param original another executable of that name; default: this project's program */
+  constructor(args: readonly string[], environment: Record<string, string> = {}, original?: string) {
+    this.#command = original === undefined ? [process.execPath, entry, ...args] : [original, ...args];
     this.#environment = environment;
   }
 
@@ -31,7 +32,8 @@ export class Program {
     if (this.#process !== undefined) {
       throw new Error('the program runs already');
     }
-    const child = spawn(process.execPath, [entry, ...this.#args], {
+    const [file = '', ...args] = this.#command;
+    const child = spawn(file, args, {
       env: { PATH: process.env.PATH ?? '', HOME: '/nonexistent', ...this.#environment },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
