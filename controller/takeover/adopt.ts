@@ -8,7 +8,7 @@ import {
   deployments,
   finalizerPatch,
   type KubeObject,
-  keyOf,
+  type ObjectKey,
   type ResourceType,
   roleBindings,
   roles,
@@ -33,7 +33,7 @@ import {
   manifestWorks,
 } from '../hub/index.ts';
 import { changeRelease, releaseOfObject } from './helm.ts';
-import { addOnTemplates, adoptedFrom, lifecycle, preDelete } from './kinds.ts';
+import { addOnSpecOf, addOnTemplates, adoptedFrom, lifecycle, preDelete } from './kinds.ts';
 import { Steps, type TakeoverScope } from './steps.ts';
 import { stopController } from './stop-controller.ts';
 
@@ -57,12 +57,12 @@ export async function adopt(scope: TakeoverScope): Promise<void> {
     labelSelector: 'app.kubernetes.io/name=argocd-pull-integration-controller',
     signal,
   });
-  const fleets = (await client.list(gitOpsClusters, { signal })).filter((one) => one.metadata.namespace === namespace);
+  const fleets = await client.list(gitOpsClusters, { namespace, signal });
   const addOns = (await client.list(managedClusterAddOns, { signal })).filter(
     (one) => one.metadata.name === addOnName && isOurs(one),
   );
   const authority = await client.get(secrets, { namespace, name: hubNames.authority }, signal);
-  await refuseOthers(scope, { controllers, fleets, addOns, authority });
+  await checkIsOriginals(scope, { controllers, fleets, addOns, authority });
   const registration = await client.get(clusterManagementAddOns, { name: addOnName }, signal);
   // Of its Deployment only: the other objects may be of another release, or of ours already.
   const former = controllers.map(releaseOfObject).find(Boolean);
@@ -70,28 +70,17 @@ export async function adopt(scope: TakeoverScope): Promise<void> {
     await stopController(scope, steps, controller);
   }
   if (registration && registration.metadata.annotations?.[lifecycle] !== 'self') {
-    await steps.take("ClusterManagementAddOn argocd-agent-addon: OCM's add-on manager leaves the clusters alone", () =>
-      client.mergePatch(
-        clusterManagementAddOns,
-        { name: addOnName },
-        {
-          metadata: {
-            annotations: {
-              [lifecycle]: 'self',
-              ...(former && { [adoptedFrom]: `${former.namespace}/${former.name}` }),
-            },
-          },
-        },
-        { signal },
-      ),
-    );
+    const from = former && { [adoptedFrom]: `${former.namespace}/${former.name}` };
+    await steps.patch(clusterManagementAddOns, registration, "OCM's add-on manager leaves the clusters alone", {
+      metadata: { annotations: { [lifecycle]: 'self', ...from } },
+    });
   }
   await markObjects(scope, steps);
   for (const addOn of addOns) {
     await adoptCluster(scope, steps, addOn);
   }
   for (const fleet of fleets) {
-    await keepOperator(scope, steps, fleet);
+    await keepOperator(steps, fleet);
   }
   await removeRemains(scope, steps, fleets);
   if (former) {
@@ -122,7 +111,8 @@ async function checkCrd({ client, signal }: TakeoverScope): Promise<void> {
   }
 }
 
-async function refuseOthers(
+/** A hub on which nothing is of argocd-pull-integration is left alone. */
+async function checkIsOriginals(
   { client, namespace, signal }: TakeoverScope,
   found: {
     controllers: readonly Deployment[];
@@ -164,16 +154,12 @@ async function markObjects({ client, namespace, signal }: TakeoverScope, steps: 
     ...clusters.flatMap((cluster) => [agentSecretName(cluster), clusterClientName(cluster)]),
   ]);
   const bundle = await client.get(configMaps, { namespace, name: authorityBundle }, signal);
-  const unmarked: [ResourceType, KubeObject, string][] = [
-    ...all
-      .filter(({ metadata }) => names.has(metadata.name))
-      .map((one): [ResourceType, KubeObject, string] => [secrets, one, 'Secret']),
-    ...(bundle ? [[configMaps, bundle, 'ConfigMap'] as [ResourceType, KubeObject, string]] : []),
+  const found: [ResourceType, KubeObject][] = [
+    ...all.filter(({ metadata }) => names.has(metadata.name)).map((one): [ResourceType, KubeObject] => [secrets, one]),
+    ...(bundle ? [[configMaps, bundle] as [ResourceType, KubeObject]] : []),
   ];
-  for (const [type, object, kind] of unmarked.filter(([, one]) => !isOurs(one))) {
-    await steps.take(`${kind} ${keyOf(object)}: taken over as it is`, () =>
-      client.mergePatch(type, object.metadata, { metadata: mark }, { signal }),
-    );
+  for (const [type, object] of found.filter(([, one]) => !isOurs(one))) {
+    await steps.patch(type, object, 'taken over as it is', { metadata: mark });
   }
 }
 
@@ -188,99 +174,65 @@ async function adoptCluster(
   const kept = configs.filter((one) => !isTemplate(one));
   const held = finalizerPatch(addOn, { remove: preDelete });
   if (held || kept.length < configs.length) {
-    await steps.take(`ManagedClusterAddOn ${keyOf(addOn)}: no longer made from the AddOnTemplate`, () =>
-      client.mergePatch(managedClusterAddOns, addOn.metadata, { ...held, spec: { configs: kept } }, { signal }),
-    );
+    const patch = { ...held, spec: { configs: kept } };
+    await steps.patch(managedClusterAddOns, addOn, 'no longer made from the AddOnTemplate', patch);
   }
   for (const work of await client.list(manifestWorks, { namespace, signal })) {
     const { name } = work.metadata;
     if ((name === authorityWork || templateWork.test(name)) && !isOurs(work)) {
-      await steps.take(
-        `ManifestWork ${keyOf(work)}: the controller removes it when the cluster has applied what replaces it`,
-        () => client.mergePatch(manifestWorks, work.metadata, { metadata: mark }, { signal }),
-      );
+      const what = 'the controller removes it when the cluster has applied what replaces it';
+      await steps.patch(manifestWorks, work, what, { metadata: mark });
     }
   }
 }
 
 /** The clusters keep Argo CD as argocd-operator has deployed it. */
-async function keepOperator({ client, signal }: TakeoverScope, steps: Steps, fleet: GitOpsCluster): Promise<void> {
-  const settings = (fleet.spec as { argoCDAgentAddon?: { argoCD?: string } } | undefined)?.argoCDAgentAddon;
-  if (settings?.argoCD !== undefined) {
-    return;
+async function keepOperator(steps: Steps, fleet: GitOpsCluster): Promise<void> {
+  if (addOnSpecOf(fleet)?.argoCD === undefined) {
+    await steps.patch(gitOpsClusters, fleet, 'argoCD: Operator, so that its clusters keep their Argo CD', {
+      spec: { argoCDAgentAddon: { argoCD: 'Operator' } },
+    });
   }
-  await steps.take(`GitOpsCluster ${keyOf(fleet)}: argoCD: Operator, so that its clusters keep their Argo CD`, () =>
-    client.mergePatch(
-      gitOpsClusters,
-      fleet.metadata,
-      { spec: { argoCDAgentAddon: { argoCD: 'Operator' } } },
-      { signal },
-    ),
-  );
 }
 
 /** Deletes what only OCM's add-on manager used. */
-async function removeRemains(
-  { client, namespace, signal }: TakeoverScope,
-  steps: Steps,
-  fleets: readonly GitOpsCluster[],
-): Promise<void> {
+async function removeRemains(scope: TakeoverScope, steps: Steps, fleets: readonly GitOpsCluster[]): Promise<void> {
+  const { client, namespace, signal } = scope;
   const names = new Set(fleets.map(({ metadata }) => `${addOnName}-${namespace}-${metadata.name}`));
-  const templates = (await client.list(addOnTemplates, { signal })).filter((one) => names.has(one.metadata.name));
-  await removeAll({ client, signal }, steps, [
-    ...templates.map((one): [ResourceType, KubeObject] => [addOnTemplates, one]),
-    ...(await existing({ client, signal }, [
-      [roles, { namespace, name: 'addon-manager-controller-role' }],
-      [roleBindings, { namespace, name: 'addon-manager-controller-rolebinding' }],
-    ])),
+  for (const template of await client.list(addOnTemplates, { signal })) {
+    if (names.has(template.metadata.name)) {
+      await steps.delete(addOnTemplates, template);
+    }
+  }
+  await deleteExisting(scope, steps, [
+    [roles, { namespace, name: 'addon-manager-controller-role' }],
+    [roleBindings, { namespace, name: 'addon-manager-controller-rolebinding' }],
   ]);
 }
 
-async function removeController(
+async function removeController(scope: TakeoverScope, steps: Steps, { metadata }: Deployment): Promise<void> {
+  const { namespace = '', name } = metadata;
+  const prefix = 'argocd-pull-integration';
+  await deleteExisting(scope, steps, [
+    [clusterRoleBindings, { name: `${prefix}-manager-rolebinding` }],
+    [clusterRoles, { name: `${prefix}-manager-role` }],
+    [roleBindings, { namespace, name: `${prefix}-leader-election-rolebinding` }],
+    [roles, { namespace, name: `${prefix}-leader-election-role` }],
+    [serviceAccounts, { namespace, name: `${prefix}-controller-manager` }],
+    // Last: as long as it is there, the command finds what it has not finished.
+    [deployments, { namespace, name }],
+  ]);
+}
+
+async function deleteExisting(
   { client, signal }: TakeoverScope,
   steps: Steps,
-  controller: Deployment,
+  candidates: readonly (readonly [ResourceType, ObjectKey])[],
 ): Promise<void> {
-  const { namespace } = controller.metadata;
-  const prefix = 'argocd-pull-integration';
-  await removeAll(
-    { client, signal },
-    steps,
-    await existing({ client, signal }, [
-      [clusterRoleBindings, { name: `${prefix}-manager-rolebinding` }],
-      [clusterRoles, { name: `${prefix}-manager-role` }],
-      [roleBindings, { namespace, name: `${prefix}-leader-election-rolebinding` }],
-      [roles, { namespace, name: `${prefix}-leader-election-role` }],
-      [serviceAccounts, { namespace, name: `${prefix}-controller-manager` }],
-      // Last: as long as it is there, the command finds what it has not finished.
-      [deployments, controller.metadata],
-    ]),
-  );
-}
-
-async function existing(
-  { client, signal }: Pick<TakeoverScope, 'client' | 'signal'>,
-  candidates: readonly [ResourceType, { namespace?: string | undefined; name: string }][],
-): Promise<[ResourceType, KubeObject][]> {
-  const found: [ResourceType, KubeObject][] = [];
-  for (const [type, { namespace, name }] of candidates) {
-    const object = await client.get(type, namespace === undefined ? { name } : { namespace, name }, signal);
+  for (const [type, key] of candidates) {
+    const object = await client.get(type, key, signal);
     if (object) {
-      found.push([type, object]);
+      await steps.delete(type, object);
     }
-  }
-  return found;
-}
-
-/** Deletes objects, each as a step. */
-export async function removeAll(
-  { client, signal }: Pick<TakeoverScope, 'client' | 'signal'>,
-  steps: Steps,
-  objects: readonly (readonly [ResourceType, KubeObject])[],
-): Promise<void> {
-  for (const [type, object] of objects) {
-    await steps.take(`${type.kind} ${keyOf(object)}: deleted`, () =>
-      client.delete(type, object.metadata, { uid: object.metadata.uid, signal }),
-    );
   }
 }

@@ -1,13 +1,5 @@
 import { wellKnown } from '../../lib/base/index.ts';
-import {
-  configMaps,
-  type KubeObject,
-  keyOf,
-  type ResourceType,
-  roleBindings,
-  roles,
-  secrets,
-} from '../../lib/kube/index.ts';
+import { configMaps, type KubeObject, type ResourceType, roleBindings, roles, secrets } from '../../lib/kube/index.ts';
 import { addOnName, clusterManagementAddOns, gitOpsClusters, placements } from '../hub/index.ts';
 import { clusterSetBindings } from './kinds.ts';
 import type { HelmRelease, Steps, TakeoverScope } from './steps.ts';
@@ -59,15 +51,10 @@ export async function changeRelease(scope: TakeoverScope, steps: Steps, former: 
   };
   const isSame = former.name === release.name && former.namespace === release.namespace;
   for (const { type, object } of isSame ? [] : await sharedObjects(scope, former)) {
-    await steps.take(`${type.kind} ${keyOf(object)}: goes to Helm release ${release.namespace}/${release.name}`, () =>
-      client.mergePatch(type, object.metadata, { metadata }, { signal }),
-    );
+    await steps.patch(type, object, `goes to Helm release ${release.namespace}/${release.name}`, { metadata });
   }
   const labelSelector = `owner=helm,name=${former.name}`;
   for (const record of await client.list(secrets, { namespace: former.namespace, labelSelector, signal })) {
-    await steps.take(
-      `Secret ${keyOf(record)}: deleted, so that Helm forgets the release and deletes nothing of it`,
-      () => client.delete(secrets, record.metadata, { uid: record.metadata.uid, signal }),
-    );
+    await steps.delete(secrets, record, 'deleted, so that Helm forgets the release and deletes nothing of it');
   }
 }

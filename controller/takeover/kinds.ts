@@ -1,10 +1,9 @@
 import { type KubeObject, resourceType } from '../../lib/kube/index.ts';
-
-const rules = 'addon.open-cluster-management.io';
+import type { GitOpsCluster } from '../hub/index.ts';
 
 /** addon.open-cluster-management.io/v1alpha1 AddOnTemplate. */
 export const addOnTemplates = resourceType<KubeObject>({
-  group: rules,
+  group: 'addon.open-cluster-management.io',
   version: 'v1alpha1',
   kind: 'AddOnTemplate',
   plural: 'addontemplates',
@@ -34,6 +33,11 @@ export const disruptionBudgets = resourceType<KubeObject>({
   plural: 'poddisruptionbudgets',
   namespaced: true,
 });
+
+/** What the commands read of `spec.argoCDAgentAddon`. */
+export function addOnSpecOf({ spec }: GitOpsCluster): { argoCD?: string; argoCDCRManifestWork?: unknown } | undefined {
+  return (spec as { argoCDAgentAddon?: object } | undefined)?.argoCDAgentAddon;
+}
 
 /** OCM's annotation on a ClusterManagementAddOn: `self` keeps its add-on manager away. */
 export const lifecycle = 'addon.open-cluster-management.io/lifecycle';

@@ -30,9 +30,8 @@ import {
   managedClusterAddOns,
   manifestWorks,
 } from '../hub/index.ts';
-import { removeAll } from './adopt.ts';
 import { changeRelease, isOfRelease, releaseOfObject } from './helm.ts';
-import { adoptedFrom, disruptionBudgets, lifecycle, networkPolicies } from './kinds.ts';
+import { addOnSpecOf, adoptedFrom, disruptionBudgets, lifecycle, networkPolicies } from './kinds.ts';
 import { Steps, type TakeoverScope } from './steps.ts';
 import { stopController } from './stop-controller.ts';
 
@@ -44,12 +43,12 @@ import { stopController } from './stop-controller.ts';
 export async function release(scope: TakeoverScope): Promise<void> {
   const { client, namespace, signal, stdout } = scope;
   const steps = new Steps(scope);
-  const fleets = (await client.list(gitOpsClusters, { signal })).filter((one) => one.metadata.namespace === namespace);
+  const fleets = await client.list(gitOpsClusters, { namespace, signal });
   const registration = await client.get(clusterManagementAddOns, { name: addOnName }, signal);
   if (fleets.length === 0) {
     throw new FatalError(`namespace ${namespace} has no GitOpsCluster: name its namespace with --namespace`);
   }
-  await refuse(scope, fleets);
+  await checkCanBeReleased(scope, fleets);
   const [former = '', original = ''] = registration?.metadata.annotations?.[adoptedFrom]?.split('/') ?? [];
   const target = original === '' ? scope.release : { namespace: former, name: original };
   const controllers = await client.list(deployments, {
@@ -65,33 +64,24 @@ export async function release(scope: TakeoverScope): Promise<void> {
   await releaseSecrets(scope, steps);
   for (const fleet of fleets) {
     const patch = finalizerPatch(fleet, { remove: finalizer });
-    const isOperator = argoCdOf(fleet) === 'Operator';
+    const isOperator = addOnSpecOf(fleet)?.argoCD === 'Operator';
     if (patch || isOperator) {
-      await steps.take(`GitOpsCluster ${keyOf(fleet)}: as it was before it was adopted`, () =>
-        client.mergePatch(
-          gitOpsClusters,
-          fleet.metadata,
-          { ...patch, ...(isOperator && { spec: { argoCDAgentAddon: { argoCD: null } } }) },
-          { signal },
-        ),
-      );
+      const spec = isOperator && { spec: { argoCDAgentAddon: { argoCD: null } } };
+      await steps.patch(gitOpsClusters, fleet, 'as it was before it was adopted', { ...patch, ...spec });
     }
   }
   if (registration?.metadata.annotations?.[lifecycle] === 'self') {
-    await steps.take("ClusterManagementAddOn argocd-agent-addon: OCM's add-on manager may work on it again", () =>
-      client.mergePatch(
-        clusterManagementAddOns,
-        { name: addOnName },
-        { metadata: { annotations: { [lifecycle]: null } } },
-        { signal },
-      ),
-    );
+    await steps.patch(clusterManagementAddOns, registration, "OCM's add-on manager may work on it again", {
+      metadata: { annotations: { [lifecycle]: null } },
+    });
   }
   const remains = own ? await chartObjects(scope, controllers) : controllers.map((one) => [deployments, one] as const);
   if (own) {
     await changeRelease({ ...scope, release: target }, steps, own);
   }
-  await removeAll(scope, steps, remains);
+  for (const [type, object] of remains) {
+    await steps.delete(type, object);
+  }
   if (steps.count === 0) {
     stdout('nothing is left to release\n');
   }
@@ -100,15 +90,13 @@ export async function release(scope: TakeoverScope): Promise<void> {
   );
 }
 
-const argoCdOf = ({ spec }: GitOpsCluster) =>
-  (spec as { argoCDAgentAddon?: { argoCD?: string; argoCDCRManifestWork?: unknown } } | undefined)?.argoCDAgentAddon
-    ?.argoCD;
-
-async function refuse({ client, namespace, signal }: TakeoverScope, fleets: readonly GitOpsCluster[]): Promise<void> {
+async function checkCanBeReleased(
+  { client, namespace, signal }: TakeoverScope,
+  fleets: readonly GitOpsCluster[],
+): Promise<void> {
   const other = fleets.find((one) => {
-    const settings = (one.spec as { argoCDAgentAddon?: { argoCDCRManifestWork?: unknown } } | undefined)
-      ?.argoCDAgentAddon;
-    const flavour = argoCdOf(one) ?? (settings?.argoCDCRManifestWork === undefined ? 'Install' : 'Operator');
+    const { argoCD, argoCDCRManifestWork } = addOnSpecOf(one) ?? {};
+    const flavour = argoCD ?? (argoCDCRManifestWork === undefined ? 'Install' : 'Operator');
     return flavour !== 'Operator' && one.metadata.finalizers?.includes(finalizer);
   });
   if (other) {
@@ -139,9 +127,7 @@ async function releaseWorks(scope: TakeoverScope, steps: Steps): Promise<void> {
   for (const work of await ours()) {
     if (work.spec.deleteOption?.propagationPolicy !== 'Orphan') {
       const deleteOption = { propagationPolicy: 'Orphan', selectivelyOrphans: null };
-      await steps.take(`ManifestWork ${keyOf(work)}: the cluster keeps its objects`, () =>
-        client.mergePatch(manifestWorks, work.metadata, { spec: { deleteOption } }, { signal }),
-      );
+      await steps.patch(manifestWorks, work, 'the cluster keeps its objects', { spec: { deleteOption } });
     }
   }
   await steps.wait(async () => {
@@ -152,9 +138,7 @@ async function releaseWorks(scope: TakeoverScope, steps: Steps): Promise<void> {
       : `clusters have not confirmed that they keep their objects: ${clusters.join(', ')}`;
   });
   for (const work of await ours()) {
-    await steps.take(`ManifestWork ${keyOf(work)}: deleted`, () =>
-      client.delete(manifestWorks, work.metadata, { uid: work.metadata.uid, signal }),
-    );
+    await steps.delete(manifestWorks, work);
   }
 }
 
@@ -175,14 +159,7 @@ async function releaseAddOns({ client, signal }: TakeoverScope, steps: Steps): P
       continue;
     }
     const annotations = { [keys.owner]: null, [keys.issued]: null };
-    await steps.take(`ManagedClusterAddOn ${keyOf(addOn)}: released`, () =>
-      client.mergePatch(
-        managedClusterAddOns,
-        addOn.metadata,
-        { metadata: { ...patch?.metadata, annotations } },
-        { signal },
-      ),
-    );
+    await steps.patch(managedClusterAddOns, addOn, 'released', { metadata: { ...patch?.metadata, annotations } });
   }
 }
 
@@ -197,21 +174,14 @@ async function releaseSecrets({ client, namespace, signal }: TakeoverScope, step
         .map((one): [ResourceType, KubeObject] => [type, one]),
     );
   }
-  await removeAll(
-    { client, signal },
-    steps,
-    marked.filter(([, { metadata }]) => isOwn(metadata.name)),
-  );
   const labels = { [wellKnown.managedByLabel]: null, [keys.ownerName]: null, [keys.ownerNamespace]: null };
-  for (const [type, object] of marked.filter(([, { metadata }]) => !isOwn(metadata.name))) {
-    await steps.take(`${type.kind} ${keyOf(object)}: handed over as it is`, () =>
-      client.mergePatch(
-        type,
-        object.metadata,
-        { metadata: { labels, annotations: { [keys.owner]: null } } },
-        { signal },
-      ),
-    );
+  const metadata = { labels, annotations: { [keys.owner]: null } };
+  for (const [type, object] of marked) {
+    if (isOwn(object.metadata.name)) {
+      await steps.delete(type, object);
+    } else {
+      await steps.patch(type, object, 'handed over as it is', { metadata });
+    }
   }
 }
 

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { isForbidden, type KubeClient } from '../../lib/kube/index.ts';
+import { isForbidden, type KubeClient, type KubeObject, keyOf, type ResourceType } from '../../lib/kube/index.ts';
 import { FatalError } from '../../lib/ops/index.ts';
 
 /** What `adopt` and `release` work on. */
@@ -35,8 +35,30 @@ export class Steps {
     return this.#count;
   }
 
-  /** @throws FatalError when the user has no right to a change */
-  async take(what: string, change: () => Promise<unknown>): Promise<void> {
+  /**
+   * Changes an object by a merge patch.
+   * @throws FatalError when the user has no right to it
+   */
+  async patch(type: ResourceType, object: KubeObject, what: string, patch: object): Promise<void> {
+    const { client, signal } = this.#scope;
+    await this.#take(`${type.kind} ${keyOf(object)}: ${what}`, () =>
+      client.mergePatch(type, object.metadata, patch, { signal }),
+    );
+  }
+
+  /**
+   * Deletes an object, unless it has been made anew meanwhile.
+   * @throws FatalError when the user has no right to it
+   */
+  async delete(type: ResourceType, object: KubeObject, what = 'deleted'): Promise<void> {
+    const { client, signal } = this.#scope;
+    const { uid } = object.metadata;
+    await this.#take(`${type.kind} ${keyOf(object)}: ${what}`, () =>
+      client.delete(type, object.metadata, { uid, signal }),
+    );
+  }
+
+  async #take(what: string, change: () => Promise<unknown>): Promise<void> {
     const { dryRun, stdout } = this.#scope;
     this.#count += 1;
     stdout(`${what}${dryRun ? ' (dry run)' : ''}\n`);

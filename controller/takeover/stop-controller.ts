@@ -9,9 +9,7 @@ export async function stopController(scope: TakeoverScope, steps: Steps, deploym
   const { client, signal } = scope;
   const { namespace = '', name } = deployment.metadata;
   if (deployment.spec?.replicas !== 0) {
-    await steps.take(`stop controller ${namespace}/${name}: scale it to 0`, () =>
-      client.mergePatch(deployments, { namespace, name }, { spec: { replicas: 0 } }, { signal }),
-    );
+    await steps.patch(deployments, deployment, 'stopped, scaled to 0', { spec: { replicas: 0 } });
   }
   let seen: { version: string | undefined; at: number } | undefined;
   await steps.wait(async () => {
