@@ -62,8 +62,8 @@ export async function adopt(scope: TakeoverScope): Promise<void> {
     (one) => one.metadata.name === addOnName && isOurs(one),
   );
   const authority = await client.get(secrets, { namespace, name: hubNames.authority }, signal);
-  await checkIsOriginals(scope, { controllers, fleets, addOns, authority });
   const registration = await client.get(clusterManagementAddOns, { name: addOnName }, signal);
+  await checkIsOriginals(scope, { controllers, fleets, addOns, authority, registration });
   // Of its Deployment only: the other objects may be of another release, or of ours already.
   const former = controllers.map(releaseOfObject).find(Boolean);
   for (const controller of controllers) {
@@ -119,9 +119,10 @@ async function checkIsOriginals(
     fleets: readonly GitOpsCluster[];
     addOns: readonly ManagedClusterAddOn[];
     authority: Secret | undefined;
+    registration: KubeObject | undefined;
   },
 ): Promise<void> {
-  const { controllers, fleets, addOns, authority } = found;
+  const { controllers, fleets, addOns, authority, registration } = found;
   if (authority === undefined || fleets.length === 0) {
     const others = new Set((await client.list(gitOpsClusters, { signal })).map(({ metadata }) => metadata.namespace));
     others.delete(namespace);
@@ -131,7 +132,11 @@ async function checkIsOriginals(
     );
   }
   const hasSign =
-    controllers.length > 0 || isOurs(authority) || addOns.some(({ spec }) => spec?.configs?.some(isTemplate));
+    controllers.length > 0 ||
+    isOurs(authority) ||
+    addOns.some(({ spec }) => spec?.configs?.some(isTemplate)) ||
+    // The hub has been adopted before, for another namespace.
+    registration?.metadata.annotations?.[adoptedFrom] !== undefined;
   if (!hasSign) {
     throw new FatalError(
       `nothing shows that argocd-pull-integration made Secret ${namespace}/${hubNames.authority}: to hand your own authority over, add the label ${wellKnown.managedByLabel}=${managedBy} yourself`,

@@ -404,6 +404,19 @@ async function versions(): Promise<string[]> {
   return all.flat().map(({ metadata }) => `${metadata.uid} ${metadata.generation} ${JSON.stringify(metadata.labels)}`);
 }
 
+/** The original's fleet in another namespace is taken over after its controller has gone with the first one. */
+async function expectSecondNamespace(): Promise<void> {
+  const namespace = 'elsewhere';
+  const authority = { namespace, name: 'argocd-agent-ca' };
+  await fixture.gitOpsCluster(namespace, 'fleet', 'placement');
+  await fixture.put(secrets, { metadata: authority, data: (await secret('argocd-agent-ca')) ?? {} });
+  const said = await take(adopt, { namespace });
+  expect(said).toContain('Secret elsewhere/argocd-agent-ca: taken over as it is');
+  expect(said).toContain('GitOpsCluster elsewhere/fleet: argoCD: Operator');
+  await hub.client.delete(gitOpsClusters, { namespace, name: 'fleet' });
+  await hub.client.delete(secrets, authority);
+}
+
 test('a hub without the original, or another namespace, is said', async () => {
   await expect(take(adopt)).rejects.toThrow(`namespace ${ns} has no fleet of argocd-pull-integration (no Secret`);
   await expect(take(release)).rejects.toThrow(`namespace ${ns} has no GitOpsCluster: name its namespace`);
@@ -460,6 +473,7 @@ test(`a hub is taken over and given back (${isReal ? 'real' : 'PULL_INTEGRATION_
   expect(changes(said)).toEqual(changes(planned).map((line) => line.replace(' (dry run)', '')));
   expect(said).toContain(`Secret ${ns}/argocd-agent-ca: taken over as it is`);
   expect(await take(adopt)).toContain('nothing is left to take over');
+  await expectSecondNamespace();
   expect(await hub.client.get(deployments, controllerKey)).toBeUndefined();
   expect(await records(theirs.namespace)).toEqual([]);
   // The hub's own Argo CD would have gone with helm uninstall.
