@@ -3,10 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, expect, it, onTestFailed } from 'vitest';
 import { parse } from 'yaml';
-import { configMaps, deployments, pods, secrets } from '../../lib/kube/index.ts';
+import { configMaps, deployments, type KubeObject, pods, secrets } from '../../lib/kube/index.ts';
 import { applyDeliveredArgoCd } from '../argocd/index.ts';
 import {
   type FleetApplication,
+  fleetApplicationSets,
   fleetApplications,
   fleetAppProjects,
   isSyncedAndHealthy,
@@ -164,10 +165,17 @@ it('says what is in the way, and changes nothing', async () => {
   await refused('AppProject default does not permit the destination: add {name: edge-agent, namespace: default}');
   await allow({ namespace: '*', server: '*' });
 
-  const owner = { apiVersion: 'argoproj.io/v1alpha1', kind: 'ApplicationSet', name: 'all', uid: 'x' };
+  // A real one: the garbage collector deletes what an absent one owns.
+  const template = { metadata: { name: 'x' }, spec: { project: 'default', destination: {} } };
+  const spec = { generators: [], template, syncPolicy: { applicationsSync: 'create-only' } };
+  const desired: KubeObject & { spec: object } = { metadata: { namespace, name: 'all' }, spec };
+  const set = await hub.client.create(fleetApplicationSets, desired);
+  const { name, uid } = set.metadata;
+  const owner = { apiVersion: 'argoproj.io/v1alpha1', kind: 'ApplicationSet', name, uid };
   await hub.client.mergePatch(fleetApplications, web, { metadata: { ownerReferences: [owner] } });
   await refused('ApplicationSet argocd/all owns it: change its template');
   await hub.client.mergePatch(fleetApplications, web, { metadata: { ownerReferences: null } });
+  await hub.client.delete(fleetApplicationSets, set.metadata, { propagationPolicy: 'Orphan' });
 
   await pair.agent.stop();
   await refused(`agent ${agent} is not connected`);
