@@ -1,5 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { type Application, type AppProject, type Destination, isProjectForAgent } from '../lib/argocd/index.ts';
+import {
+  type Application,
+  type AppProject,
+  type Destination,
+  isProjectForAgent,
+  projectOfRepository,
+  type RepositorySecret,
+} from '../lib/argocd/index.ts';
 import type { Informer, InformerHandler, Secret } from '../lib/kube/index.ts';
 import { type NoticeSources, noticeOn } from './application-notices.ts';
 import { HubClusters } from './clusters/hub-clusters.ts';
@@ -43,16 +50,30 @@ const application = (destination: Destination, project = 'default', more = {}): 
 });
 
 const projects: Record<string, AppProject> = {
-  default: { metadata: { name: 'default' }, spec: { destinations: [{ server: '*' }] } },
+  // As Argo CD makes it.
+  default: {
+    metadata: { name: 'default' },
+    spec: {
+      sourceRepos: ['*'],
+      destinations: [{ namespace: '*', server: '*' }],
+      clusterResourceWhitelist: [{ group: '*', kind: '*' }],
+    },
+  },
   strict: { metadata: { name: 'strict' }, spec: { destinations: [{ name: 'cluster2' }], sourceNamespaces: ['*'] } },
   here: { metadata: { name: 'here' }, spec: { destinations: [{ name: '*' }], sourceNamespaces: ['cluster2'] } },
+  open: { metadata: { name: 'open' }, spec: { destinations: [{ name: 'cluster1' }], sourceNamespaces: ['*'] } },
   'auto-x': {
     metadata: { name: 'auto-x', annotations: { 'argocd-agent.argoproj-labs.io/mirror-of': 'auto' } },
     spec: {},
   },
 };
 
-function notice(app: Application, agent: string, mapping: 'destination' | 'namespace' = 'destination') {
+function notice(
+  app: Application,
+  agent: string,
+  mapping: 'destination' | 'namespace' = 'destination',
+  held: RepositorySecret[] = [],
+) {
   const { all } = clusters(
     cluster('1', 'cluster1', 'cluster1'),
     cluster('2', 'auto', 'auto'),
@@ -67,6 +88,8 @@ function notice(app: Application, agent: string, mapping: 'destination' | 'names
     agentOfCluster: (key) => all.agentOf(key),
     project: (name) => projects[name],
     isFor: (project, one) => isProjectForAgent(project, { agent: one, clusters: [] }, mapping),
+    secrets: () => [{ metadata: { name: 'other' }, data: {} }, ...held],
+    hasSecret: (secret) => projectOfRepository(secret) === 'open' && secret.metadata.labels?.env !== 'test',
   };
   return noticeOn(app, agent, sources);
 }
@@ -89,6 +112,87 @@ describe('with destination-based mapping', () => {
     ['cluster1', 'missing', undefined],
   ])('an Application for %s in project %s: %s', (name, project, expected) => {
     expect(notice(application({ name }, project), name)).toBe(expected);
+  });
+});
+
+describe("credentials that stay on the hub, while the cluster's Argo CD cannot compare", () => {
+  const url = 'https://git.example.com/shop.git';
+  const failing = (project: string, type = 'ComparisonError', source: object = { source: { repoURL: url } }) => {
+    const { spec, ...rest } = application({ name: 'cluster1' }, project);
+    const conditions = [{ type, message: 'authentication required' }];
+    return { ...rest, spec: { ...spec, ...source }, status: { conditions } };
+  };
+  const secret = (fields: Record<string, string>, labels = {}): RepositorySecret => ({
+    metadata: {
+      namespace: 'argocd',
+      name: 'repo',
+      labels: { 'argocd.argoproj.io/secret-type': 'repository', ...labels },
+    },
+    data: Object.fromEntries(Object.entries({ url, password: 'p', ...fields }).map(([k, v]) => [k, encode(v)])),
+  });
+  const stay = 'the hub keeps credentials for its source: Secret argocd/repo';
+
+  test.each([
+    [
+      'no project',
+      'open',
+      secret({}),
+      `${stay} has no project; set project: open in it, or add the repository on the cluster`,
+    ],
+    [
+      'the label',
+      'open',
+      secret({}, { 'argocd-agent.argoproj-labs.io/ignore-sync': 'true' }),
+      `${stay} has the label argocd-agent.argoproj-labs.io/ignore-sync; remove it`,
+    ],
+    [
+      'a selector',
+      'open',
+      secret({ project: 'open' }, { env: 'test' }),
+      `${stay} does not match the principal's --label-selector`,
+    ],
+    [
+      'a template',
+      'open',
+      secret({ url: 'https://git.example.com' }, { 'argocd.argoproj.io/secret-type': 'repo-creds' }),
+      `${stay} has no project`,
+    ],
+  ])('%s', (_, project, held, expected) => {
+    const text = notice(failing(project), 'cluster1', 'destination', [held]);
+    expect(text).toContain(expected);
+    expect(notice(application({ name: 'cluster1' }, project), 'cluster1', 'destination', [held])).toBeUndefined();
+  });
+
+  test('a project that goes to no agent', () => {
+    const failed = { ...failing('default'), metadata: { name: 'shop', namespace: 'cluster1' } };
+    for (const project of ['', 'default']) {
+      expect(notice(failed, 'cluster1', 'namespace', [secret({ project })])).toContain(
+        `${stay} needs the Application's project, and AppProject default does not go to cluster1; use another one for both`,
+      );
+    }
+  });
+
+  test.each([
+    ['the agent has them', failing('open'), [secret({ project: 'open' })]],
+    ['it has others for the repository', failing('open'), [secret({}), secret({ project: 'open' })]],
+    ['they are for another project', failing('open'), [secret({ project: 'strict' })]],
+    ['there are none', failing('open'), [secret({ password: '' })]],
+    ['another repository', failing('open'), [secret({ url: 'https://git.example.com/shop2' })]],
+    ['no repository', failing('open'), [secret({}, { 'argocd.argoproj.io/secret-type': 'cluster' })]],
+    ['another error', failing('open', 'SyncError'), [secret({})]],
+    ['no address', failing('open', 'ComparisonError', { source: null, sources: [{ repoURL: 5 }, null] }), [secret({})]],
+  ])('nothing is said: %s', (_, failed, held) => {
+    expect(notice(failed as unknown as Application, 'cluster1', 'destination', held)).toBeUndefined();
+  });
+
+  test('each of several sources is named', () => {
+    const sources = [{ repoURL: url }, { repoURL: 'https://git.example.com/b' }, { repoURL: url }];
+    const other = { ...secret({ url: 'https://git.example.com/b' }), metadata: { ...secret({}).metadata, name: 'b' } };
+    const text = notice(failing('open', 'ComparisonError', { sources }), 'cluster1', 'destination', [
+      secret({}),
+      other,
+    ]);
+    expect(text?.match(/Secret argocd\/\w+/g)).toEqual(['Secret argocd/repo', 'Secret argocd/b']);
   });
 });
 

@@ -2,10 +2,18 @@ import {
   type Application,
   type AppProject,
   annotations,
+  hasCredentials,
+  isForRepository,
+  isRepository,
+  isSkipped,
   isUntouchedDefault,
   type Mapping,
   matchesAny,
   ownerOfMirror,
+  projectOfRepository,
+  type RepositorySecret,
+  repositoryUrls,
+  skipSyncLabel,
 } from '../lib/argocd/index.ts';
 import type { AgentMode } from '../lib/auth/index.ts';
 
@@ -24,12 +32,16 @@ export interface NoticeSources {
   readonly project: (name: string) => AppProject | undefined;
   /** Whether a managed agent gets an AppProject of the hub. */
   readonly isFor: (project: AppProject, agent: string) => boolean;
+  /** The Secrets in the principal's namespace, those of repositories among them. */
+  readonly secrets: () => readonly RepositorySecret[];
+  /** Whether a managed agent gets a Secret of the hub. */
+  readonly hasSecret: (secret: RepositorySecret, agent: string) => boolean;
 }
 
 /**
  * Why the agent that an Application of the hub belongs to does not deploy it, although the hub's Argo CD leaves it to an
  * agent; undefined when the agent does, when the hub's own Argo CD serves the destination, or when the agent itself reports
- * why.
+ * why. An agent that reports an error of its sources does not know whether the hub has credentials for them.
  */
 export function noticeOn(application: Application, agent: string, sources: NoticeSources): string | undefined {
   const { mapping, namespace, isMapped, modeOf, agentOfCluster } = sources;
@@ -55,7 +67,7 @@ export function noticeOn(application: Application, agent: string, sources: Notic
   if (modeOf(agent) === 'autonomous') {
     return `agent ${agent} is autonomous: it deploys no Applications of the hub`;
   }
-  return projectNotice(application, agent, sources);
+  return projectNotice(application, agent, sources) ?? repositoryNotice(application, agent, sources);
 }
 
 function projectNotice(
@@ -77,6 +89,48 @@ function projectNotice(
   return mapping === 'namespace' && !matchesAny(project.spec.sourceNamespaces ?? [], agent)
     ? `AppProject ${name} does not admit source namespace ${agent}, so ${agent} does not have it`
     : `AppProject ${name} does not allow destination ${agent}, so ${agent} does not have it`;
+}
+
+/** Conditions with which Argo CD reports that it cannot read a source, among other things. */
+const sourceErrors: ReadonlySet<string> = new Set(['ComparisonError', 'InvalidSpecError']);
+
+/** The cluster may have credentials of its own: only while Argo CD cannot compare, the hub's are missed. */
+function repositoryNotice({ spec, status }: Application, agent: string, sources: NoticeSources): string | undefined {
+  if (status?.conditions?.some(({ type }) => sourceErrors.has(type)) !== true) {
+    return undefined;
+  }
+  const name = spec.project || 'default';
+  const usable = sources.secrets().filter((secret) => {
+    const own = isRepository(secret) ? projectOfRepository(secret) : '';
+    return (own === undefined || own === name) && hasCredentials(secret);
+  });
+  // Addresses may have credentials in them, and this text is logged: the Secrets' names must do.
+  const texts = repositoryUrls(spec).flatMap((url) => {
+    const [first, ...others] = usable.filter((secret) => isForRepository(secret, url));
+    return first === undefined || [first, ...others].some((secret) => sources.hasSecret(secret, agent))
+      ? []
+      : `the hub keeps credentials for its source: ${whyHeld(first, name, agent, sources)}, or add the repository on the cluster`;
+  });
+  return texts.length === 0 ? undefined : [...new Set(texts)].join('; ');
+}
+
+function whyHeld(
+  secret: RepositorySecret,
+  name: string,
+  agent: string,
+  { project: projectOf, isFor }: NoticeSources,
+): string {
+  const what = `Secret ${secret.metadata.namespace}/${secret.metadata.name}`;
+  if (isSkipped(secret)) {
+    return `${what} has the label ${skipSyncLabel}; remove it`;
+  }
+  const project = projectOf(name);
+  if (project === undefined || !isFor(project, agent)) {
+    return `${what} needs the Application's project, and AppProject ${name} does not go to ${agent}; use another one for both`;
+  }
+  return projectOfRepository(secret) === undefined
+    ? `${what} has no project; set project: ${name} in it`
+    : `${what} does not match the principal's --label-selector; give it these labels`;
 }
 
 /** Which agents get which AppProjects. Applications ask for each change of their status. */

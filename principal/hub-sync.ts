@@ -162,6 +162,8 @@ export function hubSync(options: {
         namespace,
         project: (name) => caches.AppProjects.get({ namespace, name }) as AppProject | undefined,
         isFor: (project, name) => decisions.of(project, name),
+        secrets: () => caches.Secrets.list() as RepositorySecret[],
+        hasSecret: publishedRepositories.isFor,
       }),
     tuning,
     runtime,

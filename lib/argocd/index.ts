@@ -84,5 +84,6 @@ export {
 } from './replicas/project-mirror.ts';
 export { referenceMirror } from './replicas/reference-mirror.ts';
 export { isRepository, projectOfRepository, type RepositorySecret, secretSchema } from './repository.ts';
+export { hasCredentials, isForRepository, repositoryUrls } from './repository-use.ts';
 export { applicationRouter, isSkipped, type RoutingOptions, withoutMirrors } from './routing.ts';
 export { versionOfImage } from './version.ts';

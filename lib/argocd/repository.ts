@@ -27,10 +27,14 @@ export function isRepository(secret: RepositorySecret): boolean {
   return repositoryTypes.has(secret.metadata.labels?.[wellKnown.secretTypeLabel]);
 }
 
+/** A field of a repository Secret as text; empty when it is absent. */
+export function fieldOf({ data }: Pick<RepositorySecret, 'data'>, name: string): string {
+  return Buffer.from(data?.[name] ?? '', 'base64').toString('utf8');
+}
+
 /** The AppProject that a repository Secret is restricted to; undefined when it is for all projects. */
-export function projectOfRepository({ data }: RepositorySecret): string | undefined {
-  const project = Buffer.from(data?.project ?? '', 'base64').toString('utf8');
-  return project === '' ? undefined : project;
+export function projectOfRepository(secret: RepositorySecret): string | undefined {
+  return fieldOf(secret, 'project') || undefined;
 }
 
 /**

@@ -1,12 +1,14 @@
 import {
   type AppProject,
+  hasCredentials,
+  isForRepository,
   isProjectForAgent,
   isUntouchedDefault,
   permitsDestination,
+  repositoryUrls,
   skipSyncLabel,
 } from '../../lib/argocd/index.ts';
 import { keyOf, type Lease, type Secret } from '../../lib/kube/index.ts';
-import { decodeSecret } from '../../lib/ops/index.ts';
 import type { KnownCluster } from './direct-cluster.ts';
 import { isBusy, type MovingApplication, stateOf } from './objects.ts';
 
@@ -146,9 +148,9 @@ export function checkApplication(application: MovingApplication, facts: Applicat
   if (facts.occupant !== undefined) {
     block(`the cluster has another Application ${keyOf(facts.occupant)}: rename or delete it`);
   }
-  for (const url of urlsOf(application)) {
-    const needs = facts.repositories.hub.find((secret) => isFor(secret, url) && hasCredentials(secret));
-    if (needs !== undefined && !facts.repositories.cluster.some((secret) => isFor(secret, url))) {
+  for (const url of repositoryUrls(spec)) {
+    const needs = facts.repositories.hub.find((secret) => isForRepository(secret, url) && hasCredentials(secret));
+    if (needs !== undefined && !facts.repositories.cluster.some((secret) => isForRepository(secret, url))) {
       block(
         `the cluster has no credentials for ${url}: set project in Secret ${keyOf(needs)} of the hub, so that the agent gets it, or add the repository on the cluster`,
       );
@@ -182,34 +184,4 @@ function projectFindings(
     return [`AppProject ${name} does not go to the agent: a destination must have name: ${agent.name}`];
   }
   return isProjectOnCluster ? [] : [`AppProject ${name} is not on the cluster: look at the log of the agent`];
-}
-
-function urlsOf({ spec }: MovingApplication): string[] {
-  return [
-    ...new Set([spec.source, ...(spec.sources ?? [])].flatMap((source) => (source?.repoURL ? [source.repoURL] : []))),
-  ];
-}
-
-const normal = (url: string) =>
-  url
-    .toLowerCase()
-    .replace(/\/+$/, '')
-    .replace(/\.git$/, '');
-
-function isFor(secret: Secret, url: string): boolean {
-  const own = normal(decodeSecret(secret).url ?? '');
-  const isTemplate = secret.metadata.labels?.['argocd.argoproj.io/secret-type'] === 'repo-creds';
-  return own !== '' && (isTemplate ? normal(url).startsWith(own) : normal(url) === own);
-}
-
-function hasCredentials(secret: Secret): boolean {
-  const fields = decodeSecret(secret);
-  return [
-    'password',
-    'bearerToken',
-    'sshPrivateKey',
-    'tlsClientCertKey',
-    'githubAppPrivateKey',
-    'gcpServiceAccountKey',
-  ].some((key) => (fields[key] ?? '') !== '');
 }

@@ -13,11 +13,7 @@ export interface ManagedResource {
 
 /** An Application, as far as a migration looks at it. */
 export interface MovingApplication extends KubeObject {
-  spec: ApplicationSpec & {
-    source?: { repoURL?: string };
-    sources?: { repoURL?: string }[];
-    syncPolicy?: { automated?: unknown };
-  };
+  spec: ApplicationSpec & { syncPolicy?: { automated?: unknown } };
   status?: {
     sync?: { status?: string };
     health?: { status?: string };

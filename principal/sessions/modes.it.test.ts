@@ -188,6 +188,34 @@ describe('a managed agent beside it', () => {
     expect(await edge.cluster.client.get(secrets, { name: 'repo-store', namespace })).toBeUndefined();
   });
 
+  test('has the reason on its Application when credentials that it misses stay on the hub', async () => {
+    const { hub, managed } = pair;
+    const [here, there] = [
+      { name: 'till', namespace: pair.name },
+      { name: 'till', namespace },
+    ];
+    const warning = async () => {
+      const { status } = (await hub.client.get(pairApplications, here)) ?? {};
+      const conditions = (status?.conditions ?? []) as { type: string; message: string }[];
+      return conditions.find(({ type }) => type === 'AgentWarning')?.message;
+    };
+    await put(
+      hub.client,
+      'repo-kept',
+      { url: 'https://example.com/repo.git', password: 'p' },
+      { labels: { 'argocd.argoproj.io/secret-type': 'repository' } },
+    );
+    const conditions = [{ type: 'ComparisonError', message: 'authentication required' }];
+    await managed.client.mergePatch(pairApplications, there, { status: { conditions } });
+    expect(await until('the reason', warning, logs())).toBe(
+      `the hub keeps credentials for its source: Secret ${namespace}/repo-kept has no project; set project: store in it, or add the repository on the cluster`,
+    );
+    await hub.client.mergePatch(secrets, { name: 'repo-kept', namespace }, { data: { project: btoa('store') } });
+    await until('the Secret', () => managed.client.get(secrets, { name: 'repo-kept', namespace }), logs());
+    await managed.client.mergePatch(pairApplications, there, { status: { conditions: null } });
+    await until('no reason is left', async () => (await warning()) === undefined, logs());
+  });
+
   test("traces its work on the hub's events", async () => {
     const { spans } = collector;
     await pair.hub.client.create(pairApplications, application({ name: 'traced', namespace: pair.name }));
