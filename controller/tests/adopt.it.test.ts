@@ -180,6 +180,17 @@ async function smallChart(): Promise<string> {
       },
     },
     {
+      apiVersion: 'v1',
+      kind: 'ServiceAccount',
+      metadata: { namespace: ns, name: 'argocd-pull-integration-controller-manager' },
+    },
+    {
+      apiVersion: 'rbac.authorization.k8s.io/v1',
+      kind: 'ClusterRole',
+      metadata: { name: 'argocd-pull-integration-manager-role' },
+      rules: [],
+    },
+    {
       apiVersion: 'apps.open-cluster-management.io/v1alpha1',
       kind: 'GitOpsCluster',
       metadata: { namespace: ns, name: 'gitops-cluster' },
