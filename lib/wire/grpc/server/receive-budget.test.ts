@@ -230,14 +230,17 @@ describe('turns', () => {
     first.push(messages('a', 100));
     second.push(messages('A', 10));
     other.push(messages('b', 1));
-    expect(seen).toEqual([...Array(32).fill('a'), 'b']);
+    // A machine that is held up for longer than a turn may take ends the turn earlier.
+    const read = seen.length - 1;
+    expect(seen).toEqual([...Array(read).fill('a'), 'b']);
+    expect(read).toBeLessThanOrEqual(32);
     expect([first.isBusy, second.isBusy, other.isBusy]).toEqual([true, true, false]);
     first.end();
     seen.length = 0;
     await turn();
     expect(seen.length).toBeLessThanOrEqual(32);
-    await until(() => expect(seen).toHaveLength(68 + 10 + 1));
-    expect(seen.filter((text) => text !== 'A')).toEqual([...Array(68).fill('a'), 'end']);
+    await until(() => expect(seen).toHaveLength(100 - read + 10 + 1));
+    expect(seen.filter((text) => text !== 'A')).toEqual([...Array(100 - read).fill('a'), 'end']);
   });
 
   test('a peer whose messages take long makes the others wait for one of them, however many calls it has', async () => {
