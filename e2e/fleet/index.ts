@@ -8,14 +8,14 @@ import { type ImageTable, type Node, standardImages, startNode } from '../node/i
 import { type Membership, type Ocm, startOcm } from '../ocm/index.ts';
 import { type Cluster, startTestbed, type Testbed } from '../testbed/index.ts';
 import { toolPath } from '../tools/index.ts';
-import { crashLogs } from './crashes.ts';
 import { programLogs } from './logs.ts';
+import { troubles } from './troubles.ts';
 
-export * from './crashes.ts';
 export * from './guestbook.ts';
 export * from './kinds.ts';
 export * from './logs.ts';
 export * from './principal.ts';
+export * from './troubles.ts';
 export * from './wait.ts';
 
 /** The name under which the add-on is installed. */
@@ -56,7 +56,7 @@ export interface SharedFleet {
   install(values?: object): Promise<string>;
   /** Starts another managed cluster and makes it a ManagedCluster with these labels. */
   join(name: string, labels: Record<string, string>): Promise<SharedMember>;
-  /** The ends of the logs of this project's programs and of containers that crashed, or where they are. */
+  /** The ends of the logs of this project's programs and what is wrong in the clusters, or where they are. */
   logs(lines?: number): Promise<string>;
   /** Ends everything that belongs to the fleet. */
   stop(): Promise<void>;
@@ -140,8 +140,7 @@ export async function startFleet(options: FleetOptions = {}): Promise<RunningFle
     );
     const hubHelm = (...args: string[]) => helm(args, { kubeconfig: testbed.hub.kubeconfig, signal });
     const fleet: RunningFleet = {
-      logs: async (lines) =>
-        [await programLogs({ hubNode, members }, lines), await crashLogs(places, lines)].join('\n'),
+      logs: async (lines) => [await programLogs({ hubNode, members }, lines), await troubles(places, lines)].join('\n'),
       machine: '127.0.0.1',
       hub: testbed.hub,
       hubNode,
@@ -174,7 +173,7 @@ export async function startFleet(options: FleetOptions = {}): Promise<RunningFle
     };
     return Object.assign(fleet, { local: fleet });
   } catch (error) {
-    const crashed = signal.aborted ? '' : await crashLogs(places);
+    const crashed = signal.aborted ? '' : await troubles(places);
     await stop();
     throw crashed === '' ? error : new FleetError(`${(error as Error).message}\n${crashed}`, { cause: error });
   }

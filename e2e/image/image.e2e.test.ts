@@ -14,7 +14,6 @@ import {
   guestbookSet,
   guestbookValues,
   isSyncedAndHealthy,
-  programLogs,
   type RunningFleet,
   releaseNamespace,
   selectedClusters,
@@ -220,7 +219,7 @@ describe.skipIf(obstacle !== undefined)(`the image${obstacle ? ` (skipped: ${obs
           (found) => found.length === 2 && found.every(isSyncedAndHealthy),
         );
       } catch (error) {
-        console.error(await programLogs(fleet));
+        console.error(await fleet.logs());
         throw error;
       }
       const running = await podman(

@@ -21,4 +21,4 @@ export { kubeletPort } from './kubelet-server.ts';
 export { Node, type NodeOptions, startNode } from './node.ts';
 export { limitFlags, podmanFlags } from './podman.ts';
 export type { ServiceEndpoint } from './services.ts';
-export { type ContainerStatus, kubeletPods } from './types.ts';
+export { type ContainerStatus, type KubeletPod, kubeletPods } from './types.ts';

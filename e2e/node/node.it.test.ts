@@ -19,7 +19,7 @@ import {
   secrets,
   services,
 } from '../../lib/kube/index.ts';
-import { crashLogs } from '../fleet/crashes.ts';
+import { troubles } from '../fleet/troubles.ts';
 import { type Cluster, freePort, startCluster } from '../testbed/index.ts';
 import { toolPath } from '../tools/index.ts';
 import { loopbackAddress, type Node, startNode } from './index.ts';
@@ -404,9 +404,12 @@ describe('the life of a pod', () => {
     expect(stateOf(pod).waiting?.reason).toBe('CrashLoopBackOff');
     expect(pod.status?.containerStatuses?.[0]?.lastState.terminated).toMatchObject({ exitCode: 7, reason: 'Error' });
     expect(pod.status?.phase).toBe('Running');
-    const logs = await crashLogs([{ name: 'here', client: cluster.client, node }]);
-    expect(logs).toMatch(new RegExp(`--- here: ${namespace}/crashes main, exit code 7, \\d+ restarts\nattempt`));
-    expect(logs).not.toContain('exit code 0');
+    const logs = await troubles([{ name: 'here', client: cluster.client, node }]);
+    expect(logs).toMatch(
+      new RegExp(
+        `--- here: ${namespace}/crashes Running\n(.+: .+\n)*BackOff: .+\n(.+: .+\n)*main, \\d+ restarts: .+\nattempt`,
+      ),
+    );
   });
 
   it('forwards no ports, and kubectl says where the pod is reached instead', async () => {

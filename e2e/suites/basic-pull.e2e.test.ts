@@ -8,7 +8,6 @@ import {
   guestbookRepository,
   guestbookSet,
   isSyncedAndHealthy,
-  programLogs,
   type RunningFleet,
   startFleet,
   waitForObject,
@@ -60,7 +59,7 @@ afterAll(async () => {
   await review?.stop();
   await fleet?.stop();
 });
-beforeEach(() => onTestFailed(async () => console.error(fleet ? await programLogs(fleet) : 'the fleet did not start')));
+beforeEach(() => onTestFailed(async () => console.error(fleet ? await fleet.logs() : 'the fleet did not start')));
 
 test('helm install and helm test: the controller runs, and its pods are what the restricted standard admits', async () => {
   const { hub } = fleet;

@@ -3,7 +3,6 @@ import { afterAll, beforeAll, expect, onTestFailed, test } from 'vitest';
 import {
   fleetGitOpsClusters,
   guestbookValues,
-  programLogs,
   type RunningFleet,
   selectedClusters,
   startFleet,
@@ -24,7 +23,7 @@ beforeAll(async () => {
 afterAll(() => fleet?.stop());
 
 test(`a fleet enrolls whatever is killed meanwhile (SEED=${seed})`, async () => {
-  onTestFailed(async () => console.error(`SEED=${seed}\n${await programLogs(fleet, 80)}`));
+  onTestFailed(async () => console.error(`SEED=${seed}\n${await fleet.logs(80)}`));
   await fleet.install(guestbookValues);
   const plans = random.shuffle(victimNames).map((name) => ({
     victim: victimOf(fleet, name),

@@ -7,7 +7,6 @@ import {
   fleetGitOpsClusters,
   guestbookValues,
   isSyncedAndHealthy,
-  programLogs,
   type RunningFleet,
   selectedClusters,
   startFleet,
@@ -42,16 +41,14 @@ beforeAll(async () => {
   await fleet.git.commit('variants', variantFiles, 'All colours');
   await fleet.install(guestbookValues);
   await isReady().catch(async (error: unknown) => {
-    console.error(await programLogs(fleet, 80));
+    console.error(await fleet.logs(80));
     throw error;
   });
   traffic = new Traffic(fleet, random, fleet.git.url('variants'));
   made = await whatTheControllerMade();
 });
 afterAll(() => fleet?.stop());
-beforeEach(() =>
-  onTestFailed(async () => console.error(`SEED=${seed}\n${fleet ? await programLogs(fleet, 80) : 'no fleet'}`)),
-);
+beforeEach(() => onTestFailed(async () => console.error(`SEED=${seed}\n${fleet ? await fleet.logs(80) : 'no fleet'}`)));
 
 describe(`whatever is killed (SEED=${seed})`, () => {
   test.each(rounds)('round $round: $names', async ({ victims }) => {
