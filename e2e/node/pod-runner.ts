@@ -255,8 +255,8 @@ export class PodRunner {
       this.#pod = { ...this.#pod, ...(pod.status ? { status: pod.status } : {}) };
       this.#written = text;
     } catch (error) {
-      if (!isNotFound(error) && !isConflict(error)) {
-        throw error; // gone: the watch will say so
+      if (!isNotFound(error)) {
+        throw error; // of another pod of that name, too: until the watch says that ours has gone
       }
     }
   }
