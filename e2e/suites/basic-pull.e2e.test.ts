@@ -89,13 +89,13 @@ test('an ApplicationSet over the Placement is deployed by the cluster’s own Ar
     metadata: { namespace: 'cluster1', name: 'addon-argocd-deploy-0' },
     spec: { workload: { manifests } },
   });
-  const delivered = await waitForObject(
-    hub.client,
-    ocmManifestWorks,
-    { namespace: 'cluster1', name: 'addon-argocd-deploy-0' },
-    (work) => work?.status?.conditions?.some(({ type, status }) => type === 'Applied' && status === 'True') ?? false,
+  // OCM writes one condition after the other.
+  const delivered = { namespace: 'cluster1', name: 'addon-argocd-deploy-0' };
+  await waitForObject(hub.client, ocmManifestWorks, delivered, (work) =>
+    ['Applied', 'Available'].every((wanted) =>
+      work?.status?.conditions?.some(({ type, status }) => type === wanted && status === 'True'),
+    ),
   );
-  expect(delivered?.status?.conditions).toMatchObject([{ type: 'Applied', status: 'True' }, {}]);
   const set = guestbookSet(git.url(guestbookRepository)) as KubeObject & {
     spec: {
       generators: [{ clusterDecisionResource: { labelSelector: object } }];
