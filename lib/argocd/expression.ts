@@ -1,3 +1,4 @@
+import { setFlagsFromString } from 'node:v8';
 import { createContext, Script } from 'node:vm';
 
 /** Processor time in which one list of expressions is searched. The expressions that people write take microseconds. */
@@ -97,12 +98,17 @@ function isFound({ expression }: Entry, text: string, budget: Budget, mostMs: nu
       return undefined;
     }
     try {
+      // An expression is compiled when it is searched for, and again when it is used often. To optimize alternatives one after
+      // the other takes V8 time that doubles with each of them, and nothing can stop it.
+      setFlagsFromString('--no-regexp-optimization');
       script.runInContext(sandbox, { timeout: Math.ceil(leftMs) });
       return sandbox.found;
     } catch (error) {
       if ((error as { code?: unknown }).code !== 'ERR_SCRIPT_EXECUTION_TIMEOUT') {
         throw error;
       }
+    } finally {
+      setFlagsFromString('--regexp-optimization');
     }
   }
 }

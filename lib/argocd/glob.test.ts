@@ -48,6 +48,19 @@ test.each([
   expect(performance.now() - began).toBeLessThan(10_000);
 });
 
+test.each(['(?:.{20}|.{21})'.repeat(200), '[^]{65000}'.repeat(400)])(
+  'nobody stops the program with an expression that takes long to compile (%#)',
+  (source) => {
+    const entries = () => [`/${source}/`];
+    const began = process.cpuUsage();
+    // V8 compiles an expression anew when it is used again, and for another kind of text.
+    for (const text of ['a', 'a'.repeat(60), 'é中', 'b', 'b']) {
+      expect(matchesAny(entries(), text)).toBe(false);
+    }
+    expect(process.cpuUsage(began).user / 1_000).toBeLessThan(400);
+  },
+);
+
 const slow = (count: number) =>
   Array.from({ length: count }, (_, index) => `/^(([a-z])+.)+[A-Z]([a-z])+$(?:${index})?/`);
 const text = `${'a'.repeat(40)}1`;

@@ -6,12 +6,16 @@ import { matchesAnyExpression } from './expression.ts';
  * pattern matches nothing. Takes time in proportion to pattern and text, whoever wrote them.
  */
 export function matchesGlob(pattern: string, text: string): boolean {
+  if (!/[*?[{\\]/.test(pattern)) {
+    return pattern === text;
+  }
   const glob = compiled(pattern);
   if (glob === undefined) {
     return false;
   }
   const characters = Array.from(text);
-  return after(glob, characters, new Set([0])).has(characters.length);
+  const end = 1n << BigInt(characters.length);
+  return (after(glob, { characters, all: (end << 1n) - 1n, known: new Map() }, 1n) & end) !== 0n;
 }
 
 /** Whether a text is a glob of Argo CD. */
@@ -29,37 +33,74 @@ export function matchesAny(entries: readonly string[], text: string): boolean {
 
 type Part =
   | { readonly is: 'any' }
+  | { readonly is: 'anyOne' }
+  | { readonly is: 'character'; readonly character: string }
   | { readonly is: 'one'; readonly fits: (character: string) => boolean }
   | { readonly is: 'either'; readonly sequences: readonly Sequence[] };
 type Sequence = readonly Part[];
 
+/**
+ * Places in a text, one bit for each: the first bit is the place before the first character. All places are worked on at once,
+ * because a pattern can hold an alternative for every second character.
+ */
+type Places = bigint;
+
+/** A text that is matched. */
+interface Subject {
+  readonly characters: readonly string[];
+  readonly all: Places;
+  /** The places before each character that was asked for. */
+  readonly known: Map<string, Places>;
+}
+
 /** Where in the text one can be after a sequence, having begun at one of the places. */
-function after(sequence: Sequence, text: readonly string[], begin: ReadonlySet<number>): ReadonlySet<number> {
+function after(sequence: Sequence, subject: Subject, begin: Places): Places {
   let places = begin;
   for (const part of sequence) {
-    const next = new Set<number>();
-    if (part.is === 'any') {
-      for (let at = Math.min(...places); at <= text.length; at++) {
-        next.add(at);
-      }
-    } else if (part.is === 'one') {
-      for (const at of places) {
-        const character = text[at];
-        if (character !== undefined && part.fits(character)) {
-          next.add(at + 1);
-        }
-      }
-    } else {
+    if (places === 0n) {
+      return places;
+    }
+    places = afterPart(part, subject, places);
+  }
+  return places;
+}
+
+function afterPart(part: Part, subject: Subject, places: Places): Places {
+  switch (part.is) {
+    case 'any':
+      // Every place from the first one on.
+      return subject.all & -(places & -places);
+    case 'anyOne':
+      return (places << 1n) & subject.all;
+    case 'character':
+      return (places & placesBefore(part.character, subject)) << 1n;
+    case 'one':
+      return (places & placesWhere(subject, part.fits)) << 1n;
+    case 'either': {
+      let found = 0n;
       for (const one of part.sequences) {
-        for (const at of after(one, text, places)) {
-          next.add(at);
-        }
+        found |= after(one, subject, places);
       }
+      return found;
     }
-    if (next.size === 0) {
-      return next;
+  }
+}
+
+function placesBefore(character: string, subject: Subject): Places {
+  let places = subject.known.get(character);
+  if (places === undefined) {
+    places = placesWhere(subject, (one) => one === character);
+    subject.known.set(character, places);
+  }
+  return places;
+}
+
+function placesWhere({ characters }: Subject, fits: (character: string) => boolean): Places {
+  let places = 0n;
+  for (const [at, character] of characters.entries()) {
+    if (fits(character)) {
+      places |= 1n << BigInt(at);
     }
-    places = next;
   }
   return places;
 }
@@ -118,17 +159,17 @@ function partAt(parser: Parser, character: string, depth: number): Part | undefi
     case '*':
       return { is: 'any' };
     case '?':
-      return { is: 'one', fits: () => true };
+      return { is: 'anyOne' };
     case '[':
       return characterClass(parser);
     case '{':
       return depth < deepestPattern ? alternatives(parser, depth + 1) : undefined;
     case '\\': {
       const escaped = parser.pattern[parser.at++];
-      return escaped === undefined ? undefined : { is: 'one', fits: (one) => one === escaped };
+      return escaped === undefined ? undefined : { is: 'character', character: escaped };
     }
     default:
-      return { is: 'one', fits: (one) => one === character };
+      return { is: 'character', character };
   }
 }
 

@@ -107,6 +107,18 @@ describe('a mirror gives no right on the hub beyond the Applications of its agen
     ).toEqual({ destinations: [], sourceNamespaces: ['edge'] });
   });
 
+  test.each([
+    (patterns: string[]) => ({ destinations: patterns.map((one) => ({ server: `!${one}`, namespace: '*' })) }),
+    (patterns: string[]) => ({ syncWindows: [{ clusters: patterns }] }),
+    (patterns: string[]) => ({
+      destinationServiceAccounts: patterns.map((server) => ({ server, defaultServiceAccount: 'deployer' })),
+    }),
+  ])('patterns that take long are not matched (%#)', (specOf) => {
+    const patterns = Array.from({ length: 2_000 }, (_, index) => `*{${','.repeat(100)}${index}}`);
+    expect(() => projectForHub(project('sample', specOf(patterns)), edge)).toThrow('patterns for clusters');
+    expect(() => projectForHub(project('sample', specOf(patterns.slice(0, 1_000))), edge)).not.toThrow();
+  });
+
   test('unknown fields are dropped, and clusters in known ones are those of the hub', () => {
     const spec = {
       sourceRepos: ['*'],

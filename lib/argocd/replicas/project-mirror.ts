@@ -97,6 +97,7 @@ function rebuild(project: AppProject, { agent, cluster, keepsGroups }: ProjectMi
   }
   const { destinations, roles, syncWindows, destinationServiceAccounts, ...spec } = parsed.data;
   const { labels: _, ...metadata } = project.metadata;
+  checkPatterns(parsed.data);
   const { cluster: here } = terms;
   const isHere = (pattern: string) => here === undefined || matchesCluster(pattern, here);
   const isServerHere = (pattern: string) => here === undefined || matchesGlob(pattern, here.server);
@@ -123,6 +124,24 @@ function rebuild(project: AppProject, { agent, cluster, keepsGroups }: ProjectMi
 }
 
 /**
+ * Matching takes time in proportion to the patterns, and whoever owns the cluster wrote them.
+ * @throws Unacceptable for too many
+ */
+function checkPatterns({ destinations = [], syncWindows = [], destinationServiceAccounts = [] }: MirrorSpec): void {
+  const patterns = [
+    ...destinations.flatMap(({ name = '', server = '' }) => [name, server].filter((one) => one.startsWith('!'))),
+    ...syncWindows.flatMap(({ clusters = [] }) => clusters),
+    ...destinationServiceAccounts.map(({ server }) => server),
+  ];
+  const characters = patterns.reduce((sum, { length }) => sum + length, 0);
+  if (characters > mostPatternCharacters) {
+    throw new Unacceptable(
+      `spec: its patterns for clusters have ${characters} characters; ${mostPatternCharacters} are accepted`,
+    );
+  }
+}
+
+/**
  * All destinations become the agent's cluster, as those of its Applications do on the hub. A project that denies its own
  * cluster admits none: on the hub a negation would admit all other clusters.
  */
@@ -146,6 +165,8 @@ function destinationsForHub(destinations: readonly Destination[], cluster: ArgoC
   return [...new Set(namespaces)].map((namespace) => ({ ...here, namespace }));
 }
 
+/** Of the denied destinations, of sync windows and of service accounts together. An autonomous cluster names itself there. */
+const mostPatternCharacters = 128 * 1024;
 const text = z.string();
 /** More than the lists of any project that people write: one entry for each cluster of a large fleet. */
 const list = <S extends z.ZodType>(item: S) => absent(shortList(item, 5_000));
