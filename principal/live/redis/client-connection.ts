@@ -192,11 +192,11 @@ export class ClientConnection {
   }
 
   async #execute(words: Buffer[]): Promise<void> {
-    const [name = '', ...args] = words.map((word, index) =>
-      index === 0 ? word.toString('latin1').toLowerCase() : word.toString(),
-    );
+    const [first, ...others] = words;
+    const name = commandName(first);
+    const args = others.map((word) => word.toString());
     // Without replies, outputs cannot be matched to commands.
-    if (refusedCommands.has(name) || (name === 'client' && args[0]?.toLowerCase() === 'reply')) {
+    if (refusedCommands.has(name) || (name === 'client' && commandName(others[0]) === 'reply')) {
       await this.#send(errorReply(`${name.toUpperCase()} is not served by the Redis proxy`));
     } else if (this.#isInTransaction && (name === 'hello' || isSubscriptionCommand(name))) {
       await this.#send(errorReply(`${name.toUpperCase()} is not served by the Redis proxy in a transaction`));
@@ -445,6 +445,12 @@ export class ClientConnection {
     }
     this.close();
   }
+}
+
+/** The command that Redis takes a word for: it ignores case, and often what follows a NUL, as C does. */
+function commandName(word: Buffer | undefined): string {
+  const [name = ''] = (word ?? Buffer.alloc(0)).toString('latin1').toLowerCase().split('\0');
+  return name;
 }
 
 function isConfirmation({ name, confirmations }: Outstanding, kind: string): boolean {

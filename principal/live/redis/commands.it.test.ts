@@ -66,6 +66,7 @@ type Command = readonly string[];
 /** Commands that the proxy refuses by itself. */
 const refused: readonly Command[] = [
   ['RESET'],
+  ['reset\0x'],
   ['MONITOR'],
   ['CLIENT', 'REPLY', 'OFF'],
   ['client', 'reply', 'skip'],

@@ -189,6 +189,14 @@ test('a reply to an earlier command is not taken for the consent of Redis', asyn
   expect(asked).toEqual([]);
 });
 
+test('a refused command stays refused with more after a NUL, which Redis may ignore', async () => {
+  await startProxy();
+  const raw = await rawConnection();
+  raw.send(['RESET\0a'], ['monitor\0'], ['CLIENT', 'reply\0b', 'OFF'], ['NOSUCH']);
+  await until(() => raw.text().includes('NOSUCH'));
+  expect(raw.text().match(/is not served by the Redis proxy/g)).toHaveLength(3);
+});
+
 test("a client that has not authenticated has Redis' limits, and others have not", async () => {
   await startProxy('--requirepass', 'secret');
   for (const header of ['*2\r\n$3\r\nGET\r\n$16385\r\n', '*11\r\n']) {
