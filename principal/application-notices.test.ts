@@ -70,7 +70,7 @@ const projects: Record<string, AppProject> = {
 
 function notice(
   app: Application,
-  agent: string,
+  agent: string | undefined,
   mapping: 'destination' | 'namespace' = 'destination',
   held: RepositorySecret[] = [],
 ) {
@@ -83,6 +83,7 @@ function notice(
   const sources: NoticeSources = {
     mapping,
     namespace: 'argocd',
+    isAdmitted: ({ metadata }) => metadata.namespace === 'argocd',
     isMapped: (one) => one === 'cluster1' || one === 'auto',
     modeOf: (one) => (one === 'auto' ? 'autonomous' : undefined),
     agentOfCluster: (key) => all.agentOf(key),
@@ -94,12 +95,14 @@ function notice(
   return noticeOn(app, agent, sources);
 }
 
+const unseen =
+  "no application controller of the hub's Argo CD has looked at this Application, so nobody deploys it: run one on the hub (chart value hubArgoCD.applicationController.enabled), or give the Application to an agent";
+
 describe('with destination-based mapping', () => {
   test.each([
     ['cluster1', 'default', undefined],
     ['cluster9', 'default', 'there is no agent named cluster9'],
-    // The hub's own Argo CD has it.
-    ['plain', 'default', undefined],
+    ['plain', 'default', unseen],
     [
       'other-name',
       'default',
@@ -112,6 +115,30 @@ describe('with destination-based mapping', () => {
     ['cluster1', 'missing', undefined],
   ])('an Application for %s in project %s: %s', (name, project, expected) => {
     expect(notice(application({ name }, project), name)).toBe(expected);
+  });
+
+  test.each<[string, Destination, string | undefined]>([
+    ['the hub by name', { name: 'in-cluster' }, unseen],
+    ['the hub by URL', { server: 'https://kubernetes.default.svc' }, unseen],
+    ['a cluster without an agent by URL', { server: 'https://plain' }, unseen],
+    [
+      "an agent's cluster by URL",
+      { server: 'https://cluster1' },
+      'the cluster in spec.destination.server belongs to agent cluster1: set spec.destination.name to cluster1 and remove the server',
+    ],
+    ['nothing', {}, 'spec.destination names no cluster: set spec.destination.name to an agent'],
+    // An application controller of the hub reports this.
+    ['an unknown URL', { server: 'https://cluster9' }, undefined],
+  ])('an Application that belongs to no agent, for %s', (_, destination, expected) => {
+    expect(notice(application(destination), undefined)).toBe(expected);
+    expect(notice(application(destination, 'default', { namespace: 'elsewhere' }), undefined)).toBeUndefined();
+  });
+
+  test('nothing is said of an Application of the hub that its application controller has seen, or must not see', () => {
+    const seen = { ...application({ name: 'in-cluster' }), status: { sync: { status: 'Unknown' } } };
+    expect(notice(seen, undefined)).toBeUndefined();
+    const annotations = { 'argocd.argoproj.io/skip-reconcile': 'true' };
+    expect(notice(application({ name: 'in-cluster' }, 'default', { annotations }), undefined)).toBeUndefined();
   });
 });
 
@@ -200,9 +227,11 @@ test('with namespace-based mapping', () => {
   const inNamespace = (namespace: string, destination: Destination, project?: string) =>
     notice(application(destination, project, { namespace }), namespace, 'namespace');
   expect(inNamespace('cluster9', { name: 'cluster9' })).toBe('there is no agent named cluster9');
-  expect(inNamespace('cluster9', { name: 'in-cluster' })).toBeUndefined();
-  expect(inNamespace('cluster9', { server: 'https://kubernetes.default.svc' })).toBeUndefined();
-  expect(inNamespace('cluster9', { server: 'https://plain' })).toBeUndefined();
+  expect(inNamespace('cluster9', { name: 'in-cluster' })).toBe(unseen);
+  expect(inNamespace('cluster9', { server: 'https://kubernetes.default.svc' })).toBe(unseen);
+  expect(inNamespace('cluster9', { server: 'https://plain' })).toBe(unseen);
+  expect(inNamespace('argocd', { name: 'in-cluster' }), "Argo CD's own namespace").toBe(unseen);
+  expect(inNamespace('cluster1', { name: 'in-cluster' }), 'its agent has it').toBeUndefined();
   expect(inNamespace('cluster9', { server: 'https://cluster1' })).toBe('there is no agent named cluster9');
   expect(inNamespace('argocd', { name: 'cluster9' }), "Argo CD's own namespace").toBeUndefined();
   expect(inNamespace('cluster1', { name: 'cluster1' }, 'here')).toBe(

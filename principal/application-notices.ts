@@ -16,10 +16,13 @@ import {
   skipSyncLabel,
 } from '../lib/argocd/index.ts';
 import type { AgentMode } from '../lib/auth/index.ts';
+import { wellKnown } from '../lib/base/index.ts';
 
 /** What {@link noticeOn} needs of the principal. */
 export interface NoticeSources {
   readonly mapping: Mapping;
+  /** Whether an Application takes part in synchronisation and is no mirror. */
+  readonly isAdmitted: (application: Application) => boolean;
   /** The principal's own namespace. */
   readonly namespace: string;
   /** Whether an agent has a cluster Secret. */
@@ -39,27 +42,32 @@ export interface NoticeSources {
 }
 
 /**
- * Why the agent that an Application of the hub belongs to does not deploy it, although the hub's Argo CD leaves it to an
- * agent; undefined when the agent does, when the hub's own Argo CD serves the destination, or when the agent itself reports
- * why. An agent that reports an error of its sources does not know whether the hub has credentials for them.
+ * Why nobody deploys an Application of the hub: neither the agent that it belongs to, although the hub's Argo CD leaves it to
+ * an agent, nor the hub's own Argo CD, which has to serve the destination; undefined when somebody does, or when the agent
+ * itself reports why. An agent that reports an error of its sources does not know whether the hub has credentials for them.
+ * @param agent undefined when the Application belongs to none
  */
-export function noticeOn(application: Application, agent: string, sources: NoticeSources): string | undefined {
-  const { mapping, namespace, isMapped, modeOf, agentOfCluster } = sources;
+export function noticeOn(
+  application: Application,
+  agent: string | undefined,
+  sources: NoticeSources,
+): string | undefined {
+  const { mapping, namespace, isMapped, modeOf, isAdmitted } = sources;
   const { [annotations.lastUpdated]: mirrored } = application.metadata.annotations ?? {};
-  if (mirrored !== undefined) {
+  if (mirrored !== undefined || (agent === undefined && !isAdmitted(application))) {
     return undefined;
   }
+  if (isOfHub(application, sources) && !(agent !== undefined && isMapped(agent))) {
+    return hubNotice(application);
+  }
+  if (agent === undefined) {
+    return destinationNotice(application, sources);
+  }
   if (!isMapped(agent)) {
-    const { name = '', server = '' } = application.spec.destination ?? {};
-    const isOfHub =
-      name === 'in-cluster' ||
-      server === 'https://kubernetes.default.svc' ||
-      agentOfCluster(name) === '' ||
-      agentOfCluster(server) === '';
-    if (isOfHub || (mapping === 'namespace' && application.metadata.namespace === namespace)) {
+    if (mapping === 'namespace' && application.metadata.namespace === namespace) {
       return undefined;
     }
-    const other = agentOfCluster(name) ?? '';
+    const other = sources.agentOfCluster(application.spec.destination?.name ?? '') ?? '';
     return mapping === 'destination' && other !== ''
       ? `there is no agent named ${agent}; the cluster of this name belongs to agent ${other}, which spec.destination.name must name`
       : `there is no agent named ${agent}`;
@@ -68,6 +76,37 @@ export function noticeOn(application: Application, agent: string, sources: Notic
     return `agent ${agent} is autonomous: it deploys no Applications of the hub`;
   }
   return projectNotice(application, agent, sources) ?? repositoryNotice(application, agent, sources);
+}
+
+/** Whether the destination is the hub itself, or a cluster that the hub's Argo CD reaches without an agent. */
+function isOfHub({ spec }: Application, { agentOfCluster }: NoticeSources): boolean {
+  const { name = '', server = '' } = spec.destination ?? {};
+  return (
+    name === 'in-cluster' ||
+    server === 'https://kubernetes.default.svc' ||
+    agentOfCluster(name) === '' ||
+    agentOfCluster(server) === ''
+  );
+}
+
+/** An application controller sets a state of synchronisation whenever it looks at an Application, whatever it finds. */
+function hubNotice({ metadata, status }: Application): string | undefined {
+  if (status?.sync?.status !== undefined || metadata.annotations?.[wellKnown.skipReconcileAnnotation] === 'true') {
+    return undefined;
+  }
+  return "no application controller of the hub's Argo CD has looked at this Application, so nobody deploys it: run one on the hub (chart value hubArgoCD.applicationController.enabled), or give the Application to an agent";
+}
+
+/** With destination-based mapping, of an Application whose destination has no name. */
+function destinationNotice({ spec }: Application, { agentOfCluster }: NoticeSources): string | undefined {
+  const { server = '' } = spec.destination ?? {};
+  if (server === '') {
+    return 'spec.destination names no cluster: set spec.destination.name to an agent';
+  }
+  const other = agentOfCluster(server) ?? '';
+  return other === ''
+    ? undefined
+    : `the cluster in spec.destination.server belongs to agent ${other}: set spec.destination.name to ${other} and remove the server`;
 }
 
 function projectNotice(

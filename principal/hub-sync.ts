@@ -4,6 +4,7 @@ import {
   type AppProject,
   type ArgoCluster,
   annotations,
+  applicationAdmission,
   applicationRouter,
   type DisconnectedAgent,
   type GpgKeys,
@@ -81,7 +82,9 @@ export function hubSync(options: {
   const mapping: Mapping = flags['destination-based-mapping'] ? 'destination' : 'namespace';
   const runtime = processRuntime(logger);
   const store = detailedStores({ client, fieldManager: principalFieldManager, detail, logger });
-  const router = applicationRouter({ namespace, allowedNamespaces: flags['allowed-namespaces'], mapping });
+  const routing = { namespace, allowedNamespaces: flags['allowed-namespaces'], mapping };
+  const router = applicationRouter(routing);
+  const isAdmitted = applicationAdmission(routing);
   const projects = quotas.guard(store<AppProject>(argoAppProjects, caches.AppProjects), {
     kind: 'AppProject',
     ownerOf: ({ metadata }) => metadata.annotations?.[annotations.mirrorOf],
@@ -160,6 +163,7 @@ export function hubSync(options: {
         ...options.fleet,
         mapping,
         namespace,
+        isAdmitted: (one) => isAdmitted(one) && !isMirrorMarked(one),
         project: (name) => caches.AppProjects.get({ namespace, name }) as AppProject | undefined,
         isFor: (project, name) => decisions.of(project, name),
         secrets: () => caches.Secrets.list() as RepositorySecret[],

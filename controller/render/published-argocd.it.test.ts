@@ -16,7 +16,8 @@ const published = objectsOf(await readFile(join(source, 'manifests/install.yaml'
 const delivered = renderWorks(new Templates(), { ...input, mode: 'autonomous' }).flatMap(
   ({ spec }) => spec.workload.manifests,
 );
-const onHub = objectsOf(await helm(['template', 'hub', addonChart, '--namespace', 'addon']));
+const enabled = 'hubArgoCD.applicationController.enabled=true';
+const onHub = objectsOf(await helm(['template', 'hub', addonChart, '--namespace', 'addon', '--set', enabled]));
 
 /** What this test reads of a workload. */
 interface Workload extends KubeObject {
@@ -61,6 +62,12 @@ it.each([
   { ...hub, name: 'argocd-applicationset-controller' },
 ])('$where: $name reads every parameter that the published one reads', ({ objects, name }) => {
   expect(parametersOf(objects, name)).toEqual(expect.arrayContaining(parametersOf(published, name)));
+});
+
+it('the hub: argocd-application-controller reads every parameter but the namespaces of Applications, which are its own', () => {
+  const name = 'argocd-application-controller';
+  const wanted = parametersOf(published, name).filter((one) => !one.endsWith('/application.namespaces'));
+  expect(parametersOf(onHub, name)).toEqual(expect.arrayContaining(wanted));
 });
 
 it('the hub: argocd-server reads every parameter but the address of Redis, which is the principal', () => {

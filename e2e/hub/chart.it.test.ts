@@ -9,6 +9,7 @@ interface Rendered extends KubeObject {
   spec?: { template?: { spec?: PodSpec }; [field: string]: unknown };
   rules?: { apiGroups?: string[]; resources?: string[]; verbs: string[]; resourceNames?: string[] }[];
   data?: Record<string, string>;
+  roleRef?: { name: string };
 }
 
 async function render(values: Record<string, unknown> = {}): Promise<Rendered[]> {
@@ -190,6 +191,29 @@ describe('the charts', () => {
     );
   });
 
+  it('run an application controller for the hub itself when that is wanted, and none that takes the fleet', async () => {
+    const controllers = (objects: Rendered[]) =>
+      objects.filter(
+        ({ kind, metadata }) => kind === 'StatefulSet' && metadata.name === 'argocd-application-controller',
+      );
+    const wanted = { 'hubArgoCD.install': true, 'hubArgoCD.applicationController.enabled': true };
+    expect(controllers(await render({ 'hubArgoCD.install': true }))).toEqual([]);
+    expect(controllers(await render({ ...wanted, 'hubArgoCD.install': false }))).toEqual([]);
+    expect(controllers(await render(wanted))).toHaveLength(1);
+    const roleNames = (objects: Rendered[]) =>
+      objects
+        .filter(({ kind, metadata }) => kind === 'ClusterRoleBinding' && metadata.name.startsWith('argocd-hub-'))
+        .map(({ roleRef }) => roleRef?.name);
+    expect(roleNames(await render(wanted))).toEqual(['argocd-hub-application-controller', 'argocd-hub-server']);
+    const limited = await render({ ...wanted, 'hubArgoCD.applicationController.clusterRole': 'mine' });
+    expect(roleNames(limited)).toEqual(['mine', 'mine']);
+    expect(JSON.stringify(limited.filter(({ kind }) => kind === 'ClusterRole'))).not.toContain('"*"');
+    await expect(render({ ...wanted, 'hubArgoCD.tag': 'v3.3.9' })).rejects.toThrow(
+      'hubArgoCD.applicationController.enabled needs Argo CD 3.4 or later, and hubArgoCD.tag is v3.3.9',
+    );
+    await expect(render({ ...wanted, 'hubArgoCD.tag': 'latest' })).resolves.toBeDefined();
+  });
+
   it("give the plain agent's chart the rights for live access that are asked for", async () => {
     const rolesOf = async (liveAccess: string) =>
       parseAllDocuments(await helm(['template', 'edge', agentChart, '--set', `rbac.liveAccess=${liveAccess}`]))
@@ -355,6 +379,7 @@ describe('the charts', () => {
     ],
     ['imagePullSecrets', 'pull', "at '/imagePullSecrets': got string, want array"],
     ['hubArgoCD.install', 'maybe', "at '/install': value must be one of 'auto'"],
+    ['hubArgoCD.applicationController.enabled', 'yes', "at '/applicationController/enabled': got string, want boolean"],
     ['hubArgoCD.server.replicas', 0, "at '/server/replicas': minimum: got 0, want 1"],
     ['gitopsCluster.mode', 'managed', "additional properties 'gitopsCluster' not allowed"],
   ])('name the value that is wrong: %s=%j', async (key, value, message) => {

@@ -1,8 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFailed, test } from 'vitest';
 import { until } from '../../lib/base/testing.ts';
-import { clusterRoleBindings, configMaps, secrets, serviceAccounts } from '../../lib/kube/index.ts';
+import { clusterRoleBindings, clusterRoles, configMaps, secrets, serviceAccounts } from '../../lib/kube/index.ts';
 import {
+  type FleetApplication,
   fleetApplications,
   fleetAppProjects,
   fleetGitOpsClusters,
@@ -12,6 +13,7 @@ import {
   selectedClusters,
   waitForObject,
 } from '../fleet/index.ts';
+import { hubArgoCdChart } from '../hub/index.ts';
 import { startTestFleet } from '../provider/index.ts';
 import { operationOf } from './hanging-sync.ts';
 import { HubArgoCd } from './hub-argocd.ts';
@@ -21,6 +23,10 @@ import { describeTickers, ticker, tickerFiles, tickerSpec } from './ticker.ts';
 
 const onHub = { namespace: 'cluster1', name: ticker };
 const onCluster = { namespace: 'argocd', name: ticker };
+/** An Application of the hub itself, which makes one for the cluster. */
+const apps = { namespace: 'argocd', name: 'apps' };
+const child = { namespace: 'cluster1', name: 'child' };
+const patient = { timeoutMs: 240_000 };
 
 let fleet: SharedFleet;
 let argoCd: HubArgoCd;
@@ -54,7 +60,17 @@ beforeAll(async () => {
     metadata: onHub,
     spec: tickerSpec(fleet.git.url(ticker), 'cluster1'),
   });
-  await waitForObject(fleet.hub.client, fleetApplications, onHub, isSyncedAndHealthy, { timeoutMs: 240_000 });
+  await fleet.git.commit('apps', appsFiles(fleet.git.url('apps')), 'An app of apps');
+  await fleet.hub.client.create(fleetApplications, {
+    metadata: apps,
+    spec: {
+      project: 'default',
+      source: { repoURL: fleet.git.url('apps'), path: 'apps', targetRevision: 'main' },
+      destination: { name: 'in-cluster', namespace: 'argocd' },
+      syncPolicy: { automated: { prune: true } },
+    },
+  });
+  await waitForObject(fleet.hub.client, fleetApplications, onHub, isSyncedAndHealthy, patient);
   if (fleet.local) {
     argoCd = await HubArgoCd.login(fleet.local);
   }
@@ -73,7 +89,6 @@ describeTickers([{ cluster: 'cluster1', key: onHub, project: 'default', far }], 
 describe('rules of the AppProject that name the cluster', () => {
   const project = { namespace: 'argocd', name: 'default' };
   const settings = { namespace: ticker, name: 'settings' };
-  const patient = { timeoutMs: 240_000 };
   const setRules = (spec: Partial<Record<'syncWindows' | 'destinationServiceAccounts', object[] | null>>) =>
     fleet.hub.client.mergePatch(fleetAppProjects, project, { spec });
   const commitColour = (colour: string) =>
@@ -217,3 +232,43 @@ test("its copy is in the namespace of the cluster's Argo CD, and leaves with it"
   await fleet.hub.client.delete(fleetApplications, onHub);
   await waitForObject(far(), fleetApplications, onCluster, (found) => found === undefined);
 });
+
+describe('an Application of the hub itself', () => {
+  const saysNobody = (found: FleetApplication | undefined) =>
+    JSON.stringify(found?.status?.conditions ?? []).includes("no application controller of the hub's Argo CD");
+
+  test('says that nobody deploys it, as long as the hub has no application controller', () =>
+    waitForObject(fleet.hub.client, fleetApplications, apps, saysNobody));
+
+  test('makes those of the clusters when the hub has one, which leaves them to the clusters', async () => {
+    const { client } = fleet.hub;
+    // As the documentation has it for a hub that deploys nothing but Applications.
+    await client.create(clusterRoles, {
+      metadata: { name: 'app-of-apps' },
+      rules: [
+        { apiGroups: ['argoproj.io'], resources: ['applications', 'applicationsets', 'appprojects'], verbs: ['*'] },
+      ],
+    });
+    const controller = 'applicationController.enabled=true,applicationController.clusterRole=app-of-apps';
+    const upgrade = ['upgrade', 'argocd', hubArgoCdChart, '--namespace', 'argocd', '--reuse-values', '--wait'];
+    await fleet.helm(...upgrade, '--set', `${controller},config.resource\\.respectRBAC=strict`, '--timeout', '4m');
+    await waitForObject(client, fleetApplications, apps, (a) => isSyncedAndHealthy(a) && !saysNobody(a), patient);
+    const shown = await waitForObject(client, fleetApplications, child, isSyncedAndHealthy, patient);
+    expect(shown?.spec?.destination?.name).toBe('cluster1');
+    expect(await far().get(configMaps, { namespace: 'default', name: 'child' })).toBeDefined();
+    expect(await client.get(configMaps, { namespace: 'default', name: 'child' })).toBeUndefined();
+  });
+});
+
+/** An Application for the cluster, and what it deploys there. */
+function appsFiles(repoURL: string): Record<string, string> {
+  const spec = {
+    project: 'default',
+    source: { repoURL, path: 'child', targetRevision: 'main' },
+    destination: { name: 'cluster1', namespace: 'default' },
+    syncPolicy: { automated: {} },
+  };
+  const application = { apiVersion: 'argoproj.io/v1alpha1', kind: 'Application', metadata: child, spec };
+  const configMap = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'child' } };
+  return { 'apps/child.json': JSON.stringify(application), 'child/child.json': JSON.stringify(configMap) };
+}

@@ -85,5 +85,5 @@ export {
 export { referenceMirror } from './replicas/reference-mirror.ts';
 export { isRepository, projectOfRepository, type RepositorySecret, secretSchema } from './repository.ts';
 export { hasCredentials, isForRepository, repositoryUrls } from './repository-use.ts';
-export { applicationRouter, isSkipped, type RoutingOptions, withoutMirrors } from './routing.ts';
+export { applicationAdmission, applicationRouter, isSkipped, type RoutingOptions, withoutMirrors } from './routing.ts';
 export { versionOfImage } from './version.ts';

@@ -20,13 +20,14 @@ export function isSkipped(object: { readonly metadata: Metadata }): boolean {
   return object.metadata.labels?.[skipSyncLabel] === 'true';
 }
 
-/**
- * A function that tells which agent has a hub Application, or undefined when none has it: the admission filter and the
- * mapping of argocd-agent's principal in one.
- */
-export function applicationRouter(options: RoutingOptions): (application: Application) => string | undefined {
-  const { mapping, namespace: own, selects } = options;
-  const allowed = mapping === 'destination' ? [own, ...options.allowedNamespaces] : options.allowedNamespaces;
+/** A function that tells whether a hub Application takes part in synchronisation: the admission filter of argocd-agent's principal. */
+export function applicationAdmission({
+  mapping,
+  namespace: own,
+  allowedNamespaces,
+  selects = () => true,
+}: RoutingOptions): (application: Application) => boolean {
+  const allowed = mapping === 'destination' ? [own, ...allowedNamespaces] : allowedNamespaces;
   const known = new Map<string, boolean>();
   const isAllowed = (namespace: string): boolean => {
     let answer = known.get(namespace);
@@ -39,16 +40,24 @@ export function applicationRouter(options: RoutingOptions): (application: Applic
     }
     return answer;
   };
+  return (application) =>
+    isAllowed(application.metadata.namespace ?? '') &&
+    !isSkipped(application) &&
+    selects(application.metadata.labels ?? {});
+}
+
+/**
+ * A function that tells which agent has a hub Application, or undefined when none has it: the admission filter and the
+ * mapping of argocd-agent's principal in one.
+ */
+export function applicationRouter(options: RoutingOptions): (application: Application) => string | undefined {
+  const isAdmitted = applicationAdmission(options);
   return (application) => {
-    const namespace = application.metadata.namespace ?? '';
-    if (!isAllowed(namespace) || isSkipped(application)) {
+    if (!isAdmitted(application)) {
       return undefined;
     }
-    if (selects !== undefined && !selects(application.metadata.labels ?? {})) {
-      return undefined;
-    }
-    if (mapping === 'namespace') {
-      return namespace;
+    if (options.mapping === 'namespace') {
+      return application.metadata.namespace ?? '';
     }
     if (application.metadata.annotations?.[annotations.lastUpdated] !== undefined) {
       // The mirror of an autonomous agent's, whose cluster may be called like another agent: only principals write this.

@@ -60,3 +60,19 @@ test('a reason that an earlier principal wrote, and that is no longer true, goes
   await lab.run(1_000);
   expect(warnings(lab)).toEqual([]);
 });
+
+test('an Application that belongs to no agent has a reason, too, until somebody deploys it', async () => {
+  const lab = new Lab();
+  lab.hub.objects.create(hubApplication({}));
+  lab.principal({
+    agentOf: () => undefined,
+    notice: ({ status }, agent) => (agent === undefined && status?.sync === undefined ? 'nobody has it' : undefined),
+  });
+  await lab.run(20_000);
+  expect(warnings(lab), 'an application controller may come in a moment').toEqual([]);
+  await lab.run(20_000);
+  expect(warnings(lab)).toEqual(['nobody has it']);
+  lab.hub.objects.patch(ref, { status: { sync: { status: 'OutOfSync' } } });
+  await lab.run(1_000);
+  expect(warnings(lab)).toEqual([]);
+});

@@ -42,10 +42,10 @@ export interface HubApplicationsOptions {
   /** When a managed agent was connected last, if that is known. Known: it was a managed agent. */
   readonly lastSeen?: (agent: string) => Date | undefined;
   /**
-   * Why an agent does not deploy an Application that belongs to it, as far as the hub knows. Report a change to
-   * {@link HubApplications.noticesChanged}. Default: no reason is known.
+   * Why nobody deploys an Application, as far as the hub knows. The agent is undefined when it belongs to none. Report a
+   * change to {@link HubApplications.noticesChanged}. Default: no reason is known.
    */
-  readonly notice?: (application: Application, agent: string) => string | undefined;
+  readonly notice?: (application: Application, agent: string | undefined) => string | undefined;
   /** How Applications show that their agent is not connected. Default: not at all. */
   readonly disconnection?: DisconnectionOptions | undefined;
   /** Called when an agent has an Application that the hub does not have and that was made for another principal. */

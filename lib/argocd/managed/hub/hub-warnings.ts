@@ -14,8 +14,8 @@ export interface HubWarningsOptions {
   readonly agentOf: (application: Application) => string | undefined;
   /** When an agent that is not connected was last; undefined when that is not known. */
   readonly lastSeen: (agent: string) => Date | undefined;
-  /** Why the agent of an Application does not deploy it, as far as the hub knows. */
-  readonly notice: (application: Application, agent: string) => string | undefined;
+  /** Why nobody deploys an Application, as far as the hub knows. The agent is undefined when it belongs to none. */
+  readonly notice: (application: Application, agent: string | undefined) => string | undefined;
   readonly disconnection: DisconnectionNoticesOptions;
   readonly runtime: Runtime;
 }
@@ -41,7 +41,7 @@ interface Look {
 }
 
 /**
- * Writes on the hub's Applications what the principal alone knows: that no agent deploys one, that one being deleted waits for
+ * Writes on the hub's Applications what the principal alone knows: that nobody deploys one, that one being deleted waits for
  * an agent that is away, and that another cluster, which had it before, is still removing what it deployed. A user may release
  * one that waits ({@link annotations.release}). Another condition says that an agent is not connected, also on mirrors.
  */
@@ -57,7 +57,7 @@ export class HubWarnings {
   /** Application → agents that received its deletion and have not finished it, with the source's uid. */
   readonly #departures = new Map<string, Map<string, { readonly sourceUid: string; readonly since: Date }>>();
   readonly #timers = new Map<string, () => void>();
-  /** Applications that no agent deploys. They have a notice when that lasts: agents and projects come one after another. */
+  /** Applications that nobody deploys. They have a notice when that lasts: agents and projects come one after another. */
   readonly #unserved = new Map<string, { readonly ref: ObjectRef; readonly since: number; isShown: boolean }>();
   #cancelShowing: (() => void) | undefined;
   #ids = 0;
@@ -123,7 +123,7 @@ export class HubWarnings {
 
   #followService(ref: ObjectRef, hub: Application, agent: string | undefined): void {
     const id = placeOf(ref);
-    const text = agent === undefined ? undefined : this.#options.notice(hub, agent);
+    const text = this.#options.notice(hub, agent);
     const entry = this.#unserved.get(id);
     if (text === undefined) {
       this.#unserved.delete(id);
@@ -243,9 +243,8 @@ export class HubWarnings {
   }
 
   #notice(ref: ObjectRef, hub: Application): string | undefined {
-    const agent = this.#options.agentOf(hub);
-    return agent !== undefined && this.#unserved.get(placeOf(ref))?.isShown === true
-      ? this.#options.notice(hub, agent)
+    return this.#unserved.get(placeOf(ref))?.isShown === true
+      ? this.#options.notice(hub, this.#options.agentOf(hub))
       : undefined;
   }
 
