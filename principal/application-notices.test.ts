@@ -73,6 +73,7 @@ function notice(
   agent: string | undefined,
   mapping: 'destination' | 'namespace' = 'destination',
   held: RepositorySecret[] = [],
+  shares = false,
 ) {
   const { all } = clusters(
     cluster('1', 'cluster1', 'cluster1'),
@@ -90,6 +91,7 @@ function notice(
     project: (name) => projects[name],
     isFor: (project, one) => isProjectForAgent(project, { agent: one, clusters: [] }, mapping),
     secrets: () => [{ metadata: { name: 'other' }, data: {} }, ...held],
+    shares,
     hasSecret: (secret) => projectOfRepository(secret) === 'open' && secret.metadata.labels?.env !== 'test',
   };
   return noticeOn(app, agent, sources);
@@ -164,7 +166,7 @@ describe("credentials that stay on the hub, while the cluster's Argo CD cannot c
       'no project',
       'open',
       secret({}),
-      `${stay} has no project; set project: open in it, or add the repository on the cluster`,
+      `${stay} has no project; set project: open in it, share such repositories (--share-repositories of the principal), or add the repository on the cluster`,
     ],
     [
       'the label',
@@ -188,6 +190,13 @@ describe("credentials that stay on the hub, while the cluster's Argo CD cannot c
     const text = notice(failing(project), 'cluster1', 'destination', [held]);
     expect(text).toContain(expected);
     expect(notice(application({ name: 'cluster1' }, project), 'cluster1', 'destination', [held])).toBeUndefined();
+  });
+
+  test('no project although such Secrets are shared', () => {
+    const text = notice(failing('open'), 'cluster1', 'destination', [secret({})], true);
+    expect(text).toContain(
+      `${stay} goes only to clusters with an Application whose AppProject permits source and namespace`,
+    );
   });
 
   test('a project that goes to no agent', () => {

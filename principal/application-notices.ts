@@ -39,6 +39,8 @@ export interface NoticeSources {
   readonly secrets: () => readonly RepositorySecret[];
   /** Whether a managed agent gets a Secret of the hub. */
   readonly hasSecret: (secret: RepositorySecret, agent: string) => boolean;
+  /** Whether Secrets without a project go to the agents whose Applications use them. */
+  readonly shares: boolean;
 }
 
 /**
@@ -157,7 +159,7 @@ function whyHeld(
   secret: RepositorySecret,
   name: string,
   agent: string,
-  { project: projectOf, isFor }: NoticeSources,
+  { project: projectOf, isFor, shares }: NoticeSources,
 ): string {
   const what = `Secret ${secret.metadata.namespace}/${secret.metadata.name}`;
   if (isSkipped(secret)) {
@@ -167,9 +169,12 @@ function whyHeld(
   if (project === undefined || !isFor(project, agent)) {
     return `${what} needs the Application's project, and AppProject ${name} does not go to ${agent}; use another one for both`;
   }
-  return projectOfRepository(secret) === undefined
-    ? `${what} has no project; set project: ${name} in it`
-    : `${what} does not match the principal's --label-selector; give it these labels`;
+  if (projectOfRepository(secret) === undefined) {
+    return shares
+      ? `${what} goes only to clusters with an Application whose AppProject permits source and namespace; look at AppProject ${name}, and at the principal's --label-selector`
+      : `${what} has no project; set project: ${name} in it, share such repositories (--share-repositories of the principal)`;
+  }
+  return `${what} does not match the principal's --label-selector; give it these labels`;
 }
 
 /** Which agents get which AppProjects. Applications ask for each change of their status. */

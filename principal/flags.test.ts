@@ -116,6 +116,7 @@ test('these are ours alone', () => {
     [...Object.keys(principalFlags), ...Object.keys(unsupportedPrincipalFlags)].filter((name) => !known.includes(name)),
   ).toEqual([
     'autonomous-project-groups',
+    'share-repositories',
     'agent-disconnect-grace-period',
     'agent-max-objects',
     'agent-max-bytes',

@@ -56,6 +56,11 @@ export const principalFlags = {
     usage: "give the groups in the roles of autonomous agents' AppProjects these roles on the hub, too",
     ...env('AUTONOMOUS_PROJECT_GROUPS'),
   }),
+  'share-repositories': boolFlag({
+    usage:
+      'give repository Secrets without a project, which otherwise stay on the hub, to the agents whose Applications use the repository',
+    ...env('SHARE_REPOSITORIES'),
+  }),
   'tls-secret-name': stringFlag({
     usage: "Secret with the gRPC server's certificate (tls.crt, tls.key)",
     default: 'argocd-agent-principal-tls',

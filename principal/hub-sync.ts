@@ -127,13 +127,15 @@ export function hubSync(options: {
     runtime,
   });
   const publishedProjects = publishAppProjects({ store: projects, ...common });
+  const agentOf = mapping === 'destination' ? withoutMirrors(router, (one) => mirrors.isMirror(one)) : router;
+  const shares = flags['share-repositories'];
   const publishedRepositories = publishRepositories({
     store: store<RepositorySecret>(secrets, caches.Secrets),
     projects,
+    sharing: shares ? { applications: hubApplications, agentOf } : undefined,
     selects,
     ...common,
   });
-  const agentOf = mapping === 'destination' ? withoutMirrors(router, (one) => mirrors.isMirror(one)) : router;
   const decisions = new ProjectDecisions((project, agent) =>
     isProjectForAgent(project, { agent, clusters: clustersOf(agent) }, mapping),
   );
@@ -168,6 +170,7 @@ export function hubSync(options: {
         isFor: (project, name) => decisions.of(project, name),
         secrets: () => caches.Secrets.list() as RepositorySecret[],
         hasSecret: publishedRepositories.isFor,
+        shares,
       }),
     tuning,
     runtime,

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { matchesGlob } from './glob.ts';
 import { matchesAny } from './index.ts';
 
 test.each([
@@ -82,3 +83,18 @@ test('a good expression after slow ones matches', () => {
   expect(matchesAny([...slow(10), '/^a+1$/'], text)).toBe(true);
   expect(matchesAny([...slow(10), '/^a+1$/'], 'ab')).toBe(false);
 });
+
+test.each([
+  ['a/*', 'a/b', true],
+  ['a/*', 'a/b/c', false],
+  ['a/**', 'a/b/c', true],
+  ['a/***', 'a/b/c', true],
+  ['*/c', 'a/b/c', false],
+  ['**/c', 'a/b/c', true],
+  ['*', 'a/b', false],
+  ['a?b', 'a/b', false],
+  ['a[/]b', 'a/b', true],
+  ['{*,x}/b', 'a/b', true],
+])('with a separator, %j and %j: %s', (pattern, text, expected) =>
+  expect(matchesGlob(pattern, text, '/')).toBe(expected),
+);

@@ -1,11 +1,12 @@
 import { matchesAnyExpression } from './expression.ts';
 
 /**
- * Whether a text matches a glob of Argo CD (gobwas/glob without separators): `*` and `**` any characters, `?` one,
- * `[abc]`, `[a-z]`, `[!a]` one of a class, `{a,b}` alternatives, `\` takes the next character as it is. An invalid
- * pattern matches nothing. Takes time in proportion to pattern and text, whoever wrote them.
+ * Whether a text matches a glob of Argo CD (gobwas/glob): `*` and `**` any characters, `?` one, `[abc]`, `[a-z]`, `[!a]` one
+ * of a class, `{a,b}` alternatives, `\` takes the next character as it is. An invalid pattern matches nothing. Takes time in
+ * proportion to pattern and text, whoever wrote them.
+ * @param separator a character that neither `*` nor `?` matches. Default: none
  */
-export function matchesGlob(pattern: string, text: string): boolean {
+export function matchesGlob(pattern: string, text: string, separator?: string): boolean {
   if (!/[*?[{\\]/.test(pattern)) {
     return pattern === text;
   }
@@ -15,7 +16,10 @@ export function matchesGlob(pattern: string, text: string): boolean {
   }
   const characters = Array.from(text);
   const end = 1n << BigInt(characters.length);
-  return (after(glob, { characters, all: (end << 1n) - 1n, known: new Map() }, 1n) & end) !== 0n;
+  const subject = { characters, all: (end << 1n) - 1n, known: new Map<string, Places>() };
+  const inner = end - 1n;
+  const free = separator === undefined ? inner : inner & ~placesBefore(separator, subject);
+  return (after(glob, { ...subject, free }, 1n) & end) !== 0n;
 }
 
 /** Whether a text is a glob of Argo CD. */
@@ -32,7 +36,7 @@ export function matchesAny(entries: readonly string[], text: string): boolean {
 }
 
 type Part =
-  | { readonly is: 'any' }
+  | { readonly is: 'any'; readonly crosses: boolean }
   | { readonly is: 'anyOne' }
   | { readonly is: 'character'; readonly character: string }
   | { readonly is: 'one'; readonly fits: (character: string) => boolean }
@@ -49,6 +53,8 @@ type Places = bigint;
 interface Subject {
   readonly characters: readonly string[];
   readonly all: Places;
+  /** The places before a character that is no separator. */
+  readonly free: Places;
   /** The places before each character that was asked for. */
   readonly known: Map<string, Places>;
 }
@@ -68,10 +74,12 @@ function after(sequence: Sequence, subject: Subject, begin: Places): Places {
 function afterPart(part: Part, subject: Subject, places: Places): Places {
   switch (part.is) {
     case 'any':
-      // Every place from the first one on.
-      return subject.all & -(places & -places);
+      // Every place from the first one on; or from each one on to the next separator, as far as the addition carries.
+      return part.crosses
+        ? subject.all & -(places & -places)
+        : ((((places & subject.free) + subject.free) ^ subject.free) | places) & subject.all;
     case 'anyOne':
-      return (places << 1n) & subject.all;
+      return (places & subject.free) << 1n;
     case 'character':
       return (places & placesBefore(part.character, subject)) << 1n;
     case 'one':
@@ -86,7 +94,7 @@ function afterPart(part: Part, subject: Subject, places: Places): Places {
   }
 }
 
-function placesBefore(character: string, subject: Subject): Places {
+function placesBefore(character: string, subject: Pick<Subject, 'characters' | 'known'>): Places {
   let places = subject.known.get(character);
   if (places === undefined) {
     places = placesWhere(subject, (one) => one === character);
@@ -95,7 +103,7 @@ function placesBefore(character: string, subject: Subject): Places {
   return places;
 }
 
-function placesWhere({ characters }: Subject, fits: (character: string) => boolean): Places {
+function placesWhere({ characters }: Pick<Subject, 'characters'>, fits: (character: string) => boolean): Places {
   let places = 0n;
   for (const [at, character] of characters.entries()) {
     if (fits(character)) {
@@ -148,7 +156,9 @@ function sequence(parser: Parser, depth: number): Sequence | undefined {
     if (part === undefined) {
       return undefined;
     }
-    if (part.is !== 'any' || parts.at(-1)?.is !== 'any') {
+    if (part.is === 'any' && parts.at(-1)?.is === 'any') {
+      parts[parts.length - 1] = { is: 'any', crosses: true };
+    } else {
       parts.push(part);
     }
   }
@@ -157,7 +167,7 @@ function sequence(parser: Parser, depth: number): Sequence | undefined {
 function partAt(parser: Parser, character: string, depth: number): Part | undefined {
   switch (character) {
     case '*':
-      return { is: 'any' };
+      return { is: 'any', crosses: false };
     case '?':
       return { is: 'anyOne' };
     case '[':

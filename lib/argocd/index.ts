@@ -66,7 +66,7 @@ export type {
 export type { SyncStats } from './peer/stats.ts';
 export { Warnings } from './peer/warnings.ts';
 export type { ArgoCluster } from './project-clusters.ts';
-export { admitsNamespace, permitsDestination } from './project-permissions.ts';
+export { admitsNamespace, permitsDestination, permitsSource } from './project-permissions.ts';
 export { replicateAppProjects } from './replicas/cluster/app-projects.ts';
 export type { ClusterReplicaOptions } from './replicas/cluster/cluster-replica.ts';
 export { replicateGpgKeys } from './replicas/cluster/gpg-keys.ts';

@@ -1,5 +1,6 @@
 import type { AppProject, Destination } from './application.ts';
 import { matchesAny, matchesGlob } from './glob.ts';
+import { normalRepositoryUrl } from './repository-use.ts';
 
 /**
  * Whether a project admits Applications of a namespace other than Argo CD's own: an entry of `sourceNamespaces` matches.
@@ -31,6 +32,22 @@ export function permitsDestination({ spec }: AppProject, destination: Required<D
     }
   }
   return isPermitted;
+}
+
+/**
+ * Whether a project permits Applications with a source in a repository. This is the rule of Argo CD's
+ * `AppProject.IsSourcePermitted`.
+ */
+export function permitsSource({ spec: { sourceRepos } }: AppProject, url: string): boolean {
+  const text = normalRepositoryUrl(url);
+  const entries = Array.isArray(sourceRepos) ? sourceRepos.filter((entry) => typeof entry === 'string') : [];
+  const matches = (pattern: string) => pattern === '*' || matchesGlob(normalRepositoryUrl(pattern), text, '/');
+  const denied = entries.filter(isDenial);
+  return (
+    !denied.some((entry) => matches(entry.slice(1))) &&
+    // To Argo CD a list that only denies permits the rest.
+    (denied.length > 0 || entries.some(matches))
+  );
 }
 
 /** Argo CD reads `!pattern` as: everything that `pattern` does not match. */

@@ -33,7 +33,7 @@ export function fieldOf({ data }: Pick<RepositorySecret, 'data'>, name: string):
 }
 
 /** The AppProject that a repository Secret is restricted to; undefined when it is for all projects. */
-export function projectOfRepository(secret: RepositorySecret): string | undefined {
+export function projectOfRepository(secret: Pick<RepositorySecret, 'data'>): string | undefined {
   return fieldOf(secret, 'project') || undefined;
 }
 

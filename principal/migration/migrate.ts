@@ -1,4 +1,4 @@
-import { sameNamespaces, versionOfImage } from '../../lib/argocd/index.ts';
+import { projectOfRepository, sameNamespaces, versionOfImage } from '../../lib/argocd/index.ts';
 import { wellKnown } from '../../lib/base/index.ts';
 import { kubeClient } from '../../lib/bridge/index.ts';
 import {
@@ -227,6 +227,9 @@ async function check(
     cluster.list(movingProjects, { namespace: far, signal }),
     cluster.list(movingApplications, { signal }),
   ]);
+  // The agent gets a shared one with the Application.
+  const isShared = (secret: Secret) =>
+    params['principal.share-repositories'] === 'true' && projectOfRepository(secret) === undefined;
   const { toLocal } = sameNamespaces(namespace, far);
   for (const application of candidates) {
     const { name } = application.metadata;
@@ -238,7 +241,7 @@ async function check(
         project: hubProjects.find((one) => one.metadata.name === project),
         isProjectOnCluster: clusterProjects.some((one) => one.metadata.name === project),
         occupant: copies.find(({ metadata }) => metadata.namespace === local && metadata.name === name),
-        repositories: { hub: hubRepositories, cluster: clusterRepositories },
+        repositories: { hub: hubRepositories.filter((one) => !isShared(one)), cluster: clusterRepositories },
         names: new Set(all.map(({ metadata }) => metadata.name)),
         labelKey: onHub.settings['application.instanceLabelKey'] || 'app.kubernetes.io/instance',
       }),

@@ -144,6 +144,7 @@ app.kubernetes.io/component: pki
   "principal.websocket.enable" $p.websocket.enable
   "principal.keep-alive.min-interval" $p.keepAlive.minInterval
   "principal.event-processors" $p.eventProcessors
+  "principal.share-repositories" $p.shareRepositories
   "principal.enrolment.enable" (eq (include "principal.enrolls" .) "true")
 -}}
 {{- if eq (toString $p.redis.tls.enabled) "true" -}}
@@ -202,6 +203,7 @@ REDIS_COMPRESSION_TYPE: redis.compression.type
 PPROF_PORT: pprof.port
 HEALTH_CHECK_PORT: healthz.port
 EVENT_PROCESSORS: event-processors
+SHARE_REPOSITORIES: share-repositories
 AGENT_DISCONNECT_GRACE_PERIOD: agent.disconnect-grace-period
 AGENT_MAX_OBJECTS: agent.max-objects
 AGENT_MAX_BYTES: agent.max-bytes

@@ -1,7 +1,8 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { type LabelTest, labelSelector } from '../../base/index.ts';
 import { processRuntime } from '../../sync/index.ts';
 import {
+  type Application,
   type AppProject,
   annotations,
   publishAppProjects,
@@ -19,6 +20,8 @@ interface World {
   readonly managed?: Memory<RepositorySecret>;
   readonly adoptionPolicy?: 'always' | 'never';
   readonly selects?: LabelTest;
+  /** Applications that share repositories without a project. */
+  readonly applications?: Memory<Application>;
 }
 
 /** A hub whose project `team` is for agent `one`, unless it has other ones. */
@@ -29,7 +32,15 @@ function start({ hub = new Memory(), projects = hubProjects(), managed = new Mem
   const joined = pair({
     managed: [
       publishAppProjects({ ...hubSide, store: projects }),
-      publishRepositories({ ...hubSide, store: hub, projects, ...(rest.selects && { selects: rest.selects }) }),
+      publishRepositories({
+        ...hubSide,
+        store: hub,
+        projects,
+        ...(rest.selects && { selects: rest.selects }),
+        ...(rest.applications && {
+          sharing: { applications: rest.applications, agentOf: ({ spec }) => spec.destination?.name },
+        }),
+      }),
     ],
     agent: {
       mode: 'managed',
@@ -311,4 +322,102 @@ test('a Secret that becomes a repository, is none for a while and is one again i
   hub.remove('git');
   await settled();
   expect(managed.objects.has('git')).toBe(false);
+});
+
+describe('repositories without a project, when they are shared', () => {
+  const url = 'https://git.example.com/team/shop.git';
+  const application = (name: string, fields: object = {}, namespace = 'argocd'): Application => ({
+    metadata: { name, namespace },
+    spec: { project: 'team', source: { repoURL: url }, destination: { name: 'one' }, ...fields },
+  });
+  const shared = (name: string, address = url, type = 'repository'): RepositorySecret => ({
+    ...repository(name, '', type),
+    data: { url: base64(address), password: base64('p') },
+  });
+  const team = (spec: object = {}): AppProject => ({
+    metadata: { name: 'team' },
+    spec: { ...project('team').spec, sourceRepos: ['*'], ...spec },
+  });
+  function share(spec?: object) {
+    const [applications, projects] = [new Memory<Application>(), new Memory<AppProject>()];
+    projects.put(team(spec));
+    const world = start({ applications, projects });
+    const held = async () => {
+      await world.settled();
+      return [...world.managed.objects.keys()].sort();
+    };
+    return { ...world, applications, projects, held };
+  }
+
+  test('go to an agent as long as one of its Applications uses them', async () => {
+    const { hub, applications, held } = share();
+    hub.put(shared('git'));
+    hub.put(shared('other', 'https://git.example.com/team/other'));
+    hub.put(shared('creds', 'https://git.example.com/team/', 'repo-creds'));
+    hub.put(shared('foreign', 'https://git.example.com/tea/', 'repo-creds'));
+    expect(await held(), 'no Application').toEqual([]);
+    applications.put(application('elsewhere', { destination: { name: 'two' } }));
+    expect(await held(), 'an Application of another agent').toEqual([]);
+    applications.put(application('a'));
+    applications.put(application('b', { source: undefined, sources: [{ repoURL: url.toUpperCase() }] }));
+    expect(await held()).toEqual(['creds', 'git']);
+    applications.edit('a', { metadata: { labels: { some: 'change' } } });
+    applications.remove('a');
+    expect(await held(), 'b uses them').toEqual(['creds', 'git']);
+    applications.edit('b', { spec: { destination: { name: 'two' } } });
+    expect(await held(), 'b has left').toEqual([]);
+    applications.edit('b', { spec: { destination: { name: 'one' }, sources: null, source: null } });
+    expect(await held()).toEqual([]);
+    const drySource = { repoURL: 'https://git.example.com/team/other.git' };
+    applications.edit('b', { spec: { sourceHydrator: { drySource } } });
+    expect(await held()).toEqual(['creds', 'other']);
+  });
+
+  test('follow the Secret: its address, its project and its label', async () => {
+    const { hub, applications, managed, held } = share();
+    applications.put(application('a'));
+    hub.put(shared('git'));
+    expect(await held()).toEqual(['git']);
+    hub.edit('git', { data: { password: base64('new') } });
+    await held();
+    expect(managed.objects.get('git')?.data?.password).toBe(base64('new'));
+    hub.edit('git', { data: { url: base64('https://elsewhere') } });
+    expect(await held()).toEqual([]);
+    hub.edit('git', { data: { url: base64(url), project: base64('other') } });
+    expect(await held(), 'the project decides').toEqual([]);
+    hub.edit('git', { data: { project: null } });
+    expect(await held()).toEqual(['git']);
+    hub.edit('git', { metadata: { labels: { [skipSyncLabel]: 'true' } } });
+    expect(await held()).toEqual([]);
+  });
+
+  test.each<[string, object, Application, boolean]>([
+    ['a project that is not there', {}, application('a', { project: 'none' }), false],
+    ['a project that does not go to the agent', { destinations: [{ name: 'two' }] }, application('a'), false],
+    [
+      'a project that does not permit the source',
+      { sourceRepos: ['https://git.example.com/*'] },
+      application('a'),
+      false,
+    ],
+    ['a project that denies the source', { sourceRepos: ['*', `!${url}`] }, application('a'), false],
+    ['a project that permits it', { sourceRepos: ['https://git.example.com/**'] }, application('a'), true],
+    ['a namespace that the project does not admit', {}, application('a', {}, 'tenant'), false],
+    ['a namespace that it admits', { sourceNamespaces: ['ten*'] }, application('a', {}, 'tenant'), true],
+  ])('an Application of %s', async (_, spec, one, gets) => {
+    const { hub, applications, projects, held } = share(spec);
+    hub.put(shared('git'));
+    applications.put(one);
+    expect(await held()).toEqual(gets ? ['git'] : []);
+    projects.put(team({ sourceRepos: gets ? [] : ['*'], sourceNamespaces: ['*'] }));
+    expect(await held(), 'the project has changed').toEqual(one.spec.project === 'team' && !gets ? ['git'] : []);
+  });
+
+  test("stay when the project is the hub's mirror of an autonomous agent's", async () => {
+    const { hub, applications, projects, held } = share();
+    hub.put(shared('git'));
+    applications.put(application('a'));
+    projects.put({ ...team(), metadata: { name: 'team', annotations: { [annotations.mirrorOf]: 'auto' } } });
+    expect(await held()).toEqual([]);
+  });
 });

@@ -35,6 +35,7 @@
 {{- if ne $p.keepAlive.minInterval "0" -}}
 {{- $_ := set $params "principal.keep-alive.min-interval" $p.keepAlive.minInterval -}}
 {{- end -}}
+{{- $_ := set $params "principal.share-repositories" (toString $p.shareRepositories) -}}
 {{- $_ := set $params "principal.agent.disconnect-grace-period" $p.agentDisconnectGracePeriod -}}
 {{- $_ := set $params "principal.agent.max-objects" (toString (int64 $p.agentLimits.objects)) -}}
 {{- $_ := set $params "principal.agent.max-bytes" (toString (int64 $p.agentLimits.bytes)) -}}
@@ -93,6 +94,7 @@ REDIS_COMPRESSION_TYPE: redis.compression.type
 PPROF_PORT: pprof.port
 HEALTH_CHECK_PORT: healthz.port
 EVENT_PROCESSORS: event-processors
+SHARE_REPOSITORIES: share-repositories
 AGENT_DISCONNECT_GRACE_PERIOD: agent.disconnect-grace-period
 AGENT_MAX_OBJECTS: agent.max-objects
 AGENT_MAX_BYTES: agent.max-bytes

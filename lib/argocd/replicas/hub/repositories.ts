@@ -1,39 +1,76 @@
 import { type Store, View } from '../../../sync/index.ts';
+import { isProjectForAgent, isUntouchedDefault } from '../../app-project-rules.ts';
 import type { AppProject } from '../../application.ts';
 import type { HubKind, SourceSync } from '../../peer/kind-sync.ts';
+import { admitsNamespace, permitsSource } from '../../project-permissions.ts';
 import { isRepository, isRepositoryForAgent, projectOfRepository, type RepositorySecret } from '../../repository.ts';
+import { isForRepository } from '../../repository-use.ts';
+import { isSkipped } from '../../routing.ts';
 import { repositoryKind } from '../kinds.ts';
 import { ownerOfMirror } from '../project-mirror.ts';
 import { Publisher } from '../publisher.ts';
 import { type HubPublisherOptions, type ProjectPublisherOptions, projectTargets } from './app-projects.ts';
+import { type SourceUse, SourceUses, type SourceUsesOptions } from './source-uses.ts';
 
 /** Whether a managed agent gets a Secret of the hub. */
 type RepositoryDecision = (secret: RepositorySecret, agent: string) => boolean;
 
+/** Who gets the hub's repository Secrets. */
+export interface RepositoryPublisherOptions {
+  readonly projects: Store<AppProject>;
+  /**
+   * The Applications that decide which agents get Secrets without a project: those that use the repository. Default: such
+   * Secrets stay on the hub.
+   */
+  readonly sharing?: SourceUsesOptions | undefined;
+}
+
 /**
  * The hub's repository Secrets for managed agents. The Secret, the project that it names and that AppProject decide who gets
- * it. All three are read from caches, so an API server that does not answer withdraws nothing.
+ * it; of a Secret without a project, the Applications and their AppProjects. All of them are read from caches, so an API server
+ * that does not answer withdraws nothing.
  */
 export function publishRepositories(
-  options: HubPublisherOptions<RepositorySecret> & ProjectPublisherOptions & { readonly projects: Store<AppProject> },
+  options: HubPublisherOptions<RepositorySecret> & ProjectPublisherOptions & RepositoryPublisherOptions,
 ): HubKind<SourceSync> & Pick<Publisher<RepositorySecret>, 'reconsider'> & { isFor: RepositoryDecision } {
-  const { projects, mapping, namespace, runtime, selects = () => true } = options;
+  const { projects, mapping, namespace, runtime, sharing, selects = () => true } = options;
   const target = projectTargets(options);
+  const isShared = (secret: RepositorySecret) =>
+    sharing !== undefined && isRepository(secret) && projectOfRepository(secret) === undefined && !isSkipped(secret);
   const view = new View<AppProject>({
     clock: runtime.clock,
     changed: ({ name }) =>
-      publisher.reconsider((secret) => isRepository(secret) && projectOfRepository(secret) === name),
+      publisher.reconsider(
+        (secret) => (isRepository(secret) && projectOfRepository(secret) === name) || isShared(secret),
+      ),
     // This side creates none of them, so every known object has been in the cache.
     doubted: (ref) => runtime.log.debug({ appProject: ref.name }, 'not in the cache'),
   });
-  const isFor: RepositoryDecision = (secret, agent) => {
-    const name = projectOfRepository(secret);
-    const project = name === undefined ? undefined : view.get({ namespace, name });
+  const uses =
+    sharing &&
+    new SourceUses(sharing, (agent, url) =>
+      publisher.reconsider((secret) => isShared(secret) && isForRepository(secret, url), agent),
+    );
+  const hubProject = (name: string) => {
+    const project = view.get({ namespace, name });
+    return project !== undefined && ownerOfMirror(project) === undefined ? project : undefined;
+  };
+  /** Whether Argo CD carries out such Applications: what it refuses gets no credentials. */
+  const isCarriedOut = (use: SourceUse, agent: string) => {
+    const project = hubProject(use.project);
     return (
       project !== undefined &&
-      ownerOfMirror(project) === undefined &&
-      isRepositoryForAgent(secret, project, target(agent), mapping)
+      (isProjectForAgent(project, target(agent), mapping) || isUntouchedDefault(project)) &&
+      (use.namespace === namespace || admitsNamespace(project, use.namespace)) &&
+      permitsSource(project, use.url)
     );
+  };
+  const isFor: RepositoryDecision = (secret, agent) => {
+    const name = projectOfRepository(secret);
+    return name === undefined
+      ? isShared(secret) &&
+          [...(uses?.of(agent) ?? [])].some((use) => isForRepository(secret, use.url) && isCarriedOut(use, agent))
+      : isRepositoryForAgent(secret, hubProject(name), target(agent), mapping);
   };
   const publisher = new Publisher({
     ...options,
@@ -45,7 +82,11 @@ export function publishRepositories(
     isFor: (secret, agent) => selects(secret.metadata.labels ?? {}) && isFor(secret, agent),
     start: (signal) => {
       const unfollow = view.follow(projects);
-      signal.addEventListener('abort', unfollow);
+      const unfollowUses = uses?.follow();
+      signal.addEventListener('abort', () => {
+        unfollow();
+        unfollowUses?.();
+      });
       publisher.start(signal);
     },
     syncFor: (agent) => publisher.syncFor(agent),

@@ -1,0 +1,106 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import {
+  application,
+  namespace,
+  type Pair,
+  pairApplications,
+  pairAppProjects,
+  put,
+  startPair,
+} from '../e2e/pair/index.ts';
+import { until } from '../lib/base/testing.ts';
+import { type KubeClient, secrets } from '../lib/kube/index.ts';
+
+// Repository Secrets without a project: they stay on the hub unless a principal shares them.
+
+const url = 'https://git.example.com/team/shop.git';
+const source = { repoURL: url, path: '.', targetRevision: 'HEAD' };
+let pair: Pair;
+const logs = () => ({
+  details: () => `${pair.principal.output.slice(-3_000)}\n---\n${pair.agent.output.slice(-3_000)}`,
+});
+
+beforeAll(async () => {
+  pair = await startPair({
+    principalArgs: ['--destination-based-mapping'],
+    agentArgs: ['--destination-based-mapping'],
+    idle: true,
+  });
+  const { client } = pair.hub;
+  const labels = (type: string) => ({ labels: { 'argocd.argoproj.io/secret-type': type } });
+  await put(client, 'shop', { url, password: 'secret' }, labels('repository'));
+  await put(client, 'team', { url: 'https://git.example.com/team/', password: 'secret' }, labels('repo-creds'));
+  await put(client, 'other', { url: 'https://git.example.com/other', password: 'secret' }, labels('repository'));
+  await client.create(pairAppProjects, {
+    metadata: { name: 'default', namespace },
+    spec: { sourceRepos: ['*'], destinations: [{ server: '*', namespace: '*' }] },
+  });
+});
+afterAll(() => pair?.stop());
+
+const app = (name: string, spec: object = {}) =>
+  application({ name, namespace, spec: { source, destination: { name: pair.name, namespace: 'default' }, ...spec } });
+const held = async (client: KubeClient) =>
+  (await client.list(secrets, { namespace, labelSelector: 'argocd.argoproj.io/secret-type' }))
+    .map(({ metadata }) => metadata.name)
+    .sort();
+const holds = (...names: string[]) =>
+  until(
+    `the cluster has ${names.join(' and ') || 'nothing'}`,
+    async () => expect(await held(pair.managed.client)).toEqual(names),
+    logs(),
+  );
+
+test('without the flag, the Secrets stay on the hub, and an Application that misses them says how to share them', async () => {
+  const { hub, managed, principal, agent } = pair;
+  principal.start();
+  agent.start();
+  await hub.client.create(pairApplications, app('shop'));
+  const key = { name: 'shop', namespace };
+  await until('the copy is made', () => managed.client.get(pairApplications, key), logs());
+  const conditions = [
+    { type: 'ComparisonError', message: 'authentication required', lastTransitionTime: '2026-01-01T00:00:00Z' },
+  ];
+  await managed.client.mergePatch(pairApplications, key, { status: { conditions } });
+  const said = async () => JSON.stringify((await hub.client.get(pairApplications, key))?.status ?? {});
+  await until(
+    'it says so',
+    async () =>
+      expect(await said()).toContain(
+        'Secret argocd/shop has no project; set project: default in it, share such repositories (--share-repositories of the principal)',
+      ),
+    { ...logs(), timeoutMs: 120_000 },
+  );
+  await holds();
+  await principal.stop();
+});
+
+test('with the flag, a cluster has those of its Applications, as long as it has them', async () => {
+  const { hub, otherPrincipal } = pair;
+  const { program, port } = await otherPrincipal(['--destination-based-mapping', '--share-repositories']);
+  program.start();
+  const agent = await pair.otherAgent(['--destination-based-mapping', `--server-port=${port}`]);
+  await pair.agent.stop();
+  agent.start();
+  await holds('shop', 'team');
+  // The Applications are not what it is about, but their AppProject is.
+  await hub.client.mergePatch(
+    pairAppProjects,
+    { name: 'default', namespace },
+    { spec: { sourceRepos: ['https://elsewhere/**'] } },
+  );
+  await holds();
+  await hub.client.mergePatch(pairAppProjects, { name: 'default', namespace }, { spec: { sourceRepos: ['*'] } });
+  await holds('shop', 'team');
+  const other = { ...source, repoURL: 'https://git.example.com/other' };
+  await hub.client.create(pairApplications, app('other', { source: other }));
+  await holds('other', 'shop', 'team');
+  await hub.client.mergePatch(
+    pairApplications,
+    { name: 'other', namespace },
+    { spec: { destination: { name: 'another' } } },
+  );
+  await holds('shop', 'team');
+  await hub.client.delete(pairApplications, { name: 'shop', namespace });
+  await holds();
+});
