@@ -5,7 +5,7 @@ import { mkdir, rename, rm } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { catalogue, type Recipe, type ToolName } from './catalogue.ts';
+import { catalogue, type Recipe, type ToolName, type ToolVersion } from './catalogue.ts';
 import { goMissing, howToGetGo, ToolError } from './error.ts';
 import { withFileLock } from './lock.ts';
 
@@ -29,8 +29,9 @@ export interface BuiltTool {
 /**
  * The path of a tool's executable. The first use builds it with Go into a cache folder outside the checkout
  * (`TOOLS_CACHE`, or `argocd-fleet/tools` in the user's cache folder); processes that ask at the same time build once.
- * `redis-server` is the installed one if there is one; `argocd` is the one of `ARGOCD_BIN` if that is set.
- * @throws ToolError when Go is missing or the build fails.
+ * `redis-server` is the installed one if there is one; `argocd` is the one of `ARGOCD_BIN` if that is set. `KUBE_VERSION` and
+ * `HELM_VERSION` choose other versions of the catalogue.
+ * @throws ToolError when Go is missing, the build fails, or the catalogue has no such version.
  */
 export async function toolPath(name: ToolName, options: BuildOptions = {}): Promise<string> {
   return (await buildTool(name, options)).path;
@@ -45,7 +46,7 @@ export async function buildTool(name: ToolName, options: BuildOptions = {}): Pro
     return { path: installed, origin: 'installed', version: '', seconds: seconds() };
   }
 
-  const recipe: Recipe = catalogue[name];
+  const recipe = chosenVersion(name);
   const folder = join(import.meta.dirname, recipe.folder);
   const version = moduleVersion(folder, recipe);
   const cache = join(cacheFolder(), `${name}-${digest(folder, recipe)}`);
@@ -77,7 +78,7 @@ function cacheFolder(): string {
 }
 
 /** Names everything that decides what the build yields, so that a change of it is a build of its own. */
-function digest(folder: string, recipe: Recipe): string {
+function digest(folder: string, recipe: ToolVersion): string {
   const hash = createHash('sha256').update(JSON.stringify([process.platform, process.arch, recipe.goPackage]));
   hash.update(JSON.stringify(recipe.variables ?? {}));
   for (const file of readdirSync(folder).sort()) {
@@ -88,7 +89,7 @@ function digest(folder: string, recipe: Recipe): string {
   return hash.digest('hex').slice(0, 12);
 }
 
-function moduleVersion(folder: string, recipe: Recipe): string {
+function moduleVersion(folder: string, recipe: ToolVersion): string {
   const required = readFileSync(join(folder, 'go.mod'), 'utf8').matchAll(/^(?:require\s+|\t)(\S+) (v\S+)$/gm);
   for (const [, module = '', version = ''] of required) {
     if (recipe.goPackage === module || recipe.goPackage.startsWith(`${module}/`)) {
@@ -101,6 +102,26 @@ function moduleVersion(folder: string, recipe: Recipe): string {
 function onPath(command: string): string | undefined {
   const paths = (process.env.PATH ?? '').split(delimiter).map((folder) => join(folder, command));
   return paths.find(isExecutable);
+}
+
+/** The version that the environment asks for. */
+function chosenVersion(name: ToolName): ToolVersion {
+  const recipe: Recipe = catalogue[name];
+  const wanted = recipe.choice && process.env[recipe.choice.variable];
+  if (
+    !recipe.choice ||
+    !wanted ||
+    moduleVersion(join(import.meta.dirname, recipe.folder), recipe).startsWith(`v${wanted}.`)
+  ) {
+    return recipe;
+  }
+  const { variable, versions } = recipe.choice;
+  const version = versions[wanted];
+  if (!version) {
+    const message = `${variable}=${wanted}: there is no recipe for this version; unset it, or set it to one of: ${Object.keys(versions).join(', ')}`;
+    throw new ToolError('NoSuchVersion', message);
+  }
+  return version;
 }
 
 /** Another Argo CD: its multi-call executable. */
@@ -122,7 +143,7 @@ function isExecutable(path: string): boolean {
   }
 }
 
-async function goBuild(name: ToolName, recipe: Recipe, folder: string, output: string, options: BuildOptions) {
+async function goBuild(name: ToolName, recipe: ToolVersion, folder: string, output: string, options: BuildOptions) {
   const log = options.log ?? ((line) => process.stderr.write(`${line}\n`));
   const variables = Object.entries(recipe.variables ?? {}).map(([variable, value]) => ` -X ${variable}=${value}`);
   const args = [
