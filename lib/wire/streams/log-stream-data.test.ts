@@ -27,3 +27,11 @@ test('what breaks off is refused', () => {
   expect(() => logStreamCodec.decode(bytes.subarray(0, 1000))).toThrow();
   expect(() => logStreamCodec.decode(Buffer.from('07', 'hex'))).toThrow();
 });
+
+test('too much beside the data is refused', () => {
+  const refusal = expect.objectContaining({ name: 'WireError', code: 'too-large' });
+  const decode = (bytes: Buffer) => () => logStreamCodec.decode(bytes);
+  expect(decode(Buffer.alloc(1_000_000, Buffer.from('7801', 'hex')))).toThrow(refusal);
+  const long = LogStreamData.encode(LogStreamData.fromPartial({ error: 'x'.repeat(70_000) })).finish();
+  expect(decode(Buffer.from(long))).toThrow(refusal);
+});
