@@ -41,6 +41,7 @@ export {
 export { runMain } from './main.ts';
 export { createRegistry, kubeRequestMetrics } from './metrics.ts';
 export { parseFormerKeys, parseKeyPair, parseSigningKey, parseTrust, type TlsKeyPair } from './pem.ts';
+export { printableLines } from './printable.ts';
 export { serveProfiles } from './profiling.ts';
 export { queueMetrics } from './queue-metrics.ts';
 export {

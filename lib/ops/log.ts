@@ -8,6 +8,7 @@ import {
 import { networkOf } from '../base/index.ts';
 import { describeError, UsageError } from './errors.ts';
 import { FloodGate, type GatedLine } from './flood-gate.ts';
+import { printable } from './printable.ts';
 
 /** The structured logger that programs pass down; make narrower ones with `child`. */
 export type ProgramLogger = PinoLogger;
@@ -192,14 +193,6 @@ function fieldsOf(line: string): Record<string, unknown> & { level: string; time
 function show(value: unknown): string {
   const text = typeof value === 'string' ? value : JSON.stringify(value);
   return /^[\w./:@+,-]+$/.test(text) ? text : printable(JSON.stringify(text));
-}
-
-/** Text of peers and objects must not steer the terminal or make up lines. */
-function printable(text: string): string {
-  return text.replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (character) => {
-    const code = character.codePointAt(0) ?? 0;
-    return code > 0xffff ? `\\u{${code.toString(16)}}` : `\\u${code.toString(16).padStart(4, '0')}`;
-  });
 }
 
 function pairs(line: string): string {

@@ -44,6 +44,11 @@ test('errors are told with exit code 1: mistakes and fatal ones without a stack'
     code: 1,
     error: 'Error: unknown flag: --x\n',
   });
+  expect(
+    await run(`throw new FatalError('shows ' + String.fromCharCode(27) + ']0;x' + String.fromCharCode(10) + 'y')`),
+  ).toMatchObject({
+    error: '[FATAL]: shows \\u001b]0;x\ny\n',
+  });
   const bug = await run(`throw new TypeError('bug')`);
   expect(bug.code).toBe(1);
   expect(bug.error).toMatch(/^\[FATAL\]: TypeError: bug\n {4}at /);

@@ -1,4 +1,5 @@
 import { describeError, FatalError, InterruptedError, UsageError } from './errors.ts';
+import { printableLines } from './printable.ts';
 
 const exitCodes = { SIGINT: 130, SIGTERM: 143 } as const;
 
@@ -20,11 +21,11 @@ export async function runMain(main: (signal: AbortSignal) => Promise<void>): Pro
     await main(stop.signal);
   } catch (error) {
     if (error instanceof InterruptedError) {
-      process.stderr.write(`${error.message}\n`);
+      process.stderr.write(printableLines(`${error.message}\n`));
       process.exit(exitCodes.SIGINT);
     }
     if (!stop.signal.aborted) {
-      process.stderr.write(explain(error));
+      process.stderr.write(printableLines(explain(error)));
       process.exit(1);
     }
   }

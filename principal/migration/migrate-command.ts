@@ -1,4 +1,4 @@
-import { command, UsageError } from '../../lib/ops/index.ts';
+import { command, printableLines, UsageError } from '../../lib/ops/index.ts';
 import { migrateFlags } from './migrate-flags.ts';
 
 /** `argocd-agent migrate --cluster NAME`: moves a cluster's Applications from the hub's application controller to the agent. */
@@ -14,6 +14,6 @@ export const migrateCommand = command({
       throw new UsageError('--cluster-kubeconfig needs --cluster-kubecontext');
     }
     const { migrate } = await import('./migrate.ts');
-    await migrate(flags, { signal, say: (line) => stdout(`${line}\n`) });
+    await migrate(flags, { signal, say: (line) => stdout(`${printableLines(line)}\n`) });
   },
 });
