@@ -22,11 +22,14 @@ export interface DetachProgress {
 /** OCM's condition of an add-on with a pre-delete hook. */
 export const hookCondition = 'HookManifestCompleted';
 
-/** Writes the progress of a detachment into the add-on's conditions, if it changed. */
-export async function writeDetachConditions(
+/**
+ * Writes the progress of a detachment into the add-on's status, if it changed. When the agent is gone, its certificate is no
+ * longer registered: the clean-up removes the Secret, and OCM's registration agent would request another one, in vain.
+ */
+export async function writeDetachStatus(
   client: KubeClient,
   addOn: ManagedClusterAddOn | undefined,
-  { waitingFor, cleanUp }: DetachProgress,
+  { waitingFor, cleanUp, isAgentGone }: DetachProgress & { readonly isAgentGone: boolean },
   { now, signal }: { readonly now: Date; readonly signal: AbortSignal },
 ): Promise<void> {
   if (addOn === undefined || (addOn.metadata.deletionTimestamp && !hasFinalizer(addOn, finalizer))) {
@@ -49,14 +52,16 @@ export async function writeDetachConditions(
   for (const change of changes) {
     conditions = setCondition(conditions, change, now);
   }
-  if (isDeepStrictEqual(conditions, before)) {
+  const isRegistered = (addOn.status?.registrations ?? []).length > 0;
+  const registrations = isAgentGone && isRegistered ? { registrations: [] } : {};
+  if (isDeepStrictEqual(conditions, before) && Object.keys(registrations).length === 0) {
     return;
   }
   const { resourceVersion } = addOn.metadata;
   await client.mergePatch(
     managedClusterAddOns,
     addOn.metadata,
-    { metadata: { resourceVersion }, status: { conditions } },
+    { metadata: { resourceVersion }, status: { conditions, ...registrations } },
     { subresource: 'status', fieldManager, signal },
   );
 }

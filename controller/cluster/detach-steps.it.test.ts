@@ -93,8 +93,11 @@ test('ocm defect H8: a detached cluster is cleaned up in order, and can be enrol
     /Cleaning up 1 removed cluster.*argocd-agent-addon-agent/,
   );
   expect(await isTerminating('argocd')).toBe(false);
+  const registrations = async () => (await hub.addOn(a))?.status?.registrations;
+  expect(await registrations(), 'the agent needs its certificate').toHaveLength(1);
   await hub.releaseWork(a, 'agent');
   await until('Argo CD to go', () => isTerminating('argocd'));
+  expect(await registrations(), 'nobody needs a certificate any more').toEqual([]);
   expect(await isTerminating('crds')).toBe(false);
   expect(await hub.secret(`cluster-${a}`)).toBeDefined();
   await hub.releaseWork(a, 'argocd');

@@ -33,7 +33,7 @@ import { type AddOnConfig, cleanUpState, noConfig, renderCleanUp } from '../rend
 import { releaseAddOn } from './cluster-addon.ts';
 import { configOf, NotDeliverableError } from './cluster-config.ts';
 import type { ClusterDeps } from './cluster-deps.ts';
-import { type DetachProgress, writeDetachConditions } from './detach-status.ts';
+import { type DetachProgress, writeDetachStatus } from './detach-status.ts';
 import { pendingDeletions } from './drain.ts';
 import { formerNamespacesOf, namespacesOf } from './former-namespaces.ts';
 import { workMetadata } from './owner-metadata.ts';
@@ -100,7 +100,8 @@ export async function detachCluster(
     // Last, because its presence shows that the clean-up is done.
     (await removePart(deps, detachment, cleanUpWork.part));
   if (progress) {
-    await writeDetachConditions(client, caches.addOns.list(cluster)[0], progress, { now, signal });
+    const isAgentGone = worksOf(caches, cluster, 'agent').length === 0;
+    await writeDetachStatus(client, caches.addOns.list(cluster)[0], { ...progress, isAgentGone }, { now, signal });
   }
   return progress;
 }
