@@ -39,7 +39,7 @@ export async function ocmComponent(options: OcmComponentOptions): Promise<Compon
   });
 }
 
-/** The server of the webhooks of managed clusters and cluster set bindings. */
+/** The server of the webhooks of managed clusters, cluster set bindings and works. The account of the former has all rights that it needs. */
 export async function admissionServer(hub: SharedCluster, ocm: string, port: number, namespace: string) {
   const dir = join(hub.dir, 'ocm-admission');
   await writeCertificate(hub, dir);

@@ -1,7 +1,6 @@
 import type { KubeObject } from '../../lib/kube/index.ts';
 import { type Component, freePort, type SharedCluster } from '../testbed/index.ts';
 import { toolPath } from '../tools/index.ts';
-import { runWorkWebhook } from './admission.ts';
 import { admissionServer, ocmComponent } from './component.ts';
 import { applyObject, installManifests, ocmManifests, ocmNamespaces } from './installation.ts';
 
@@ -12,7 +11,7 @@ interface Webhook {
 
 /**
  * Starts what OCM's operator runs on a hub: the controllers of registration and placement, the add-on manager and the
- * admission webhooks (that of works is the stand-in's). Resolves when all of them answer.
+ * admission webhooks. Resolves when all of them answer.
  */
 export async function startHubComponents(hub: SharedCluster, signal: AbortSignal): Promise<Component[]> {
   const manifests = await ocmManifests('hub');
@@ -24,7 +23,6 @@ export async function startHubComponents(hub: SharedCluster, signal: AbortSignal
   );
   const account = (name: string) => ({ cluster: hub, account: { namespace: ocmNamespaces.hub, name } });
   const port = await freePort();
-  await runWorkWebhook(hub.client, signal);
   const components = await Promise.all([
     admissionServer(hub, await toolPath('ocm'), port, ocmNamespaces.hub),
     ocmComponent({ ...account('registration-controller-sa'), executable: 'registration', args: ['controller'] }),

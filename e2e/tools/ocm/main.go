@@ -30,6 +30,7 @@ var executables = map[string]func() []*cobra.Command{
 	"addon":     func() []*cobra.Command { return []*cobra.Command{hub.NewAddonManager()} },
 	"admission": func() []*cobra.Command {
 		runtime.Must(features.HubMutableFeatureGate.Add(feature.DefaultHubRegistrationFeatureGates))
+		runtime.Must(features.HubMutableFeatureGate.Add(feature.DefaultHubWorkFeatureGates))
 		return []*cobra.Command{newAdmissionServer()}
 	},
 	"manifests": newManifests,

@@ -14,7 +14,7 @@ import (
 )
 
 // What OCM's operators install, and which of its files: neither Deployments, which are processes here, nor what is for
-// features that are off by default, nor the webhook of works, for which the testbed has a stand-in.
+// features that are off by default.
 type installation struct {
 	files    fs.FS
 	pattern  string
@@ -54,7 +54,7 @@ var installations = map[string][]installation{
 		{
 			manifests.ClusterManagerManifestFiles,
 			"cluster-manager/hub/*.yaml",
-			regexp.MustCompile(`-hosted|-service\.yaml|manifestworkreplicaset|clusterprofiles|work-webhook`),
+			regexp.MustCompile(`-hosted|-service\.yaml|manifestworkreplicaset|clusterprofiles`),
 			hubSettings,
 		},
 		{chart.ChartFiles, "cluster-manager/templates/bootstrap_*.yaml", regexp.MustCompile(`token|role_binding\.yaml$`), chartSettings},
