@@ -64,6 +64,9 @@ export async function runDemo({ provider: name, until, detached, colour }: DemoO
   for (const signalName of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.on(signalName, interrupt);
   }
+  const crash = new AbortController();
+  const crashed = (error: Error) => crash.abort(error);
+  const steps = AbortSignal.any([signal, crash.signal]);
   const progress = new Progress({ colour });
   let code = 0;
   try {
@@ -72,13 +75,15 @@ export async function runDemo({ provider: name, until, detached, colour }: DemoO
     const log = (line: string) => progress.say(line);
     await progress.step(provider.tools, () => provider.prepare({ signal, log }));
     progress.chapter('A hub and two managed clusters');
-    fleet = await provider.start({ labels: selectedClusters, signal, step: (what, part) => progress.step(what, part) });
-    await enroll(fleet, progress, signal);
-    await live(fleet, provider, progress, signal);
-    await comeAndGo(fleet, progress, signal);
+    const step = <T>(what: string, part: () => Promise<T>) => progress.step(what, part);
+    fleet = await provider.start({ labels: selectedClusters, signal, crashed, step });
+    await enroll(fleet, progress, steps);
+    await live(fleet, provider, progress, steps);
+    await comeAndGo(fleet, progress, steps);
     process.stdout.write(`\n${progress.table()}\n`);
     if (until === 'interrupted') {
-      await stay(fleet, provider, background, signal);
+      await stay(fleet, provider, background, steps);
+      crash.signal.throwIfAborted();
     }
   } catch (error) {
     code = signal.aborted && signal.reason instanceof Interrupted ? 130 : 1;

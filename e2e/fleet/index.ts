@@ -81,6 +81,8 @@ export interface FleetOptions {
   /** Images that the clusters can pull besides or instead of the standard ones. */
   images?: ImageTable;
   signal?: AbortSignal;
+  /** Gets an error when a program that should never end, one of OCM's, ended. Default: it fails a test run. */
+  crashed?: (error: Error) => void;
   /** Runs a named part of the start-up; to show or to measure it. */
   step?: <T>(what: string, part: () => Promise<T>) => Promise<T>;
 }
@@ -128,7 +130,9 @@ export async function startFleet(options: FleetOptions = {}): Promise<RunningFle
     await step("Argo CD's API server, application-set controller and Redis on the hub", () =>
       installHubArgoCd(testbed.hub, signal),
     );
-    const ocm = await step("OCM's CRDs and controllers on the hub", () => startHubOcm(testbed.hub, signal));
+    const ocm = await step("OCM's CRDs and controllers on the hub", () =>
+      startHubOcm(testbed.hub, { ...options, signal }),
+    );
     stops.push(() => ocm.stop());
     const enlist = async (cluster: Cluster, node: Node, clusterLabels: Record<string, string>) => {
       const member = { cluster, node, membership: await ocm.join(cluster, clusterLabels) };
@@ -189,7 +193,10 @@ async function startNodeOf(cluster: Cluster, testbed: Testbed, images: ImageTabl
   });
 }
 
-async function startHubOcm(hub: Cluster, signal: AbortSignal): Promise<Ocm> {
+async function startHubOcm(
+  hub: Cluster,
+  { signal, crashed }: { signal: AbortSignal; crashed?: (error: Error) => void },
+): Promise<Ocm> {
   await installCrds(hub.client, await ocmCrds('hub'), signal);
-  return await startOcm(hub, { signal });
+  return await startOcm(hub, { signal, ...(crashed && { crashed }) });
 }

@@ -2,6 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { request } from 'node:https';
 import { join } from 'node:path';
 import { Component, freePort, type SharedCluster } from '../testbed/index.ts';
+import { toolPath } from '../tools/index.ts';
 import { type OcmExecutable, ocmCommand } from './executables.ts';
 
 /** How to run one of OCM's controllers or agents. */
@@ -12,11 +13,12 @@ export interface OcmComponentOptions {
   executable: OcmExecutable;
   /** Its subcommand, and flags that it has for itself. */
   args: readonly [subcommand: 'controller' | 'manager' | 'agent', ...flags: string[]];
+  crashed: (error: Error) => void;
 }
 
 /** One of OCM's controllers or agents as a process of its own, with the rights that OCM's installation gives it. */
 export async function ocmComponent(options: OcmComponentOptions): Promise<Component> {
-  const { cluster, account, executable, args } = options;
+  const { cluster, account, executable, args, crashed } = options;
   const name = `ocm-${executable}-${args[0]}`;
   const dir = join(cluster.dir, name);
   const port = await freePort();
@@ -35,28 +37,31 @@ export async function ocmComponent(options: OcmComponentOptions): Promise<Compon
     env: { ...process.env, POD_NAMESPACE: account.namespace, POD_NAME: name },
     logFile: join(dir, 'log'),
     isReady: (signal) => answers(port, '/healthz', signal),
-    crashed: failRun,
+    crashed,
   });
 }
 
-/** The server of the webhooks of managed clusters, cluster set bindings and works. The account of the former has all rights that it needs. */
-export async function admissionServer(hub: SharedCluster, ocm: string, port: number, namespace: string) {
+/** Where the server of OCM's webhooks is, and as whom it runs. */
+export interface AdmissionOptions {
+  hub: SharedCluster;
+  port: number;
+  namespace: string;
+  crashed: (error: Error) => void;
+}
+
+/** The server of the webhooks of managed clusters, cluster set bindings and works. The former's account has all rights that it needs. */
+export async function admissionServer({ hub, port, namespace, crashed }: AdmissionOptions): Promise<Component> {
   const dir = join(hub.dir, 'ocm-admission');
   await writeCertificate(hub, dir);
   const kubeconfig = await hub.kubeconfigFor({ serviceAccount: { namespace, name: 'registration-webhook-sa' } });
   return new Component({
     name: `ocm-admission of ${hub.name}`,
-    command: ocm,
+    command: await toolPath('ocm'),
     args: [...['admission', 'webhook-server', '--kubeconfig', kubeconfig], ...['--certdir', dir, '--port', `${port}`]],
     logFile: join(dir, 'log'),
     isReady: (signal) => answers(port, '/', signal, 404),
-    crashed: failRun,
+    crashed,
   });
-}
-
-/** Nobody awaits a process that should never end: what is thrown here ends the run, a test's or the demo's. */
-function failRun(error: Error): never {
-  throw error;
 }
 
 async function writeConfig(cluster: SharedCluster, dir: string): Promise<string> {

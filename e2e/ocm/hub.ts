@@ -1,6 +1,5 @@
 import type { KubeObject } from '../../lib/kube/index.ts';
 import { type Component, freePort, type SharedCluster } from '../testbed/index.ts';
-import { toolPath } from '../tools/index.ts';
 import { admissionServer, ocmComponent } from './component.ts';
 import { applyObject, installManifests, ocmManifests, ocmNamespaces } from './installation.ts';
 
@@ -13,7 +12,10 @@ interface Webhook {
  * Starts what OCM's operator runs on a hub: the controllers of registration and placement, the add-on manager and the
  * admission webhooks. Resolves when all of them answer.
  */
-export async function startHubComponents(hub: SharedCluster, signal: AbortSignal): Promise<Component[]> {
+export async function startHubComponents(
+  hub: SharedCluster,
+  { signal, crashed }: { signal: AbortSignal; crashed: (error: Error) => void },
+): Promise<Component[]> {
   const manifests = await ocmManifests('hub');
   const isWebhook = ({ kind }: KubeObject) => kind?.endsWith('WebhookConfiguration') ?? false;
   await installManifests(
@@ -21,10 +23,11 @@ export async function startHubComponents(hub: SharedCluster, signal: AbortSignal
     manifests.filter((object) => !isWebhook(object)),
     signal,
   );
-  const account = (name: string) => ({ cluster: hub, account: { namespace: ocmNamespaces.hub, name } });
+  const { hub: namespace } = ocmNamespaces;
+  const account = (name: string) => ({ cluster: hub, account: { namespace, name }, crashed });
   const port = await freePort();
   const components = await Promise.all([
-    admissionServer(hub, await toolPath('ocm'), port, ocmNamespaces.hub),
+    admissionServer({ hub, port, namespace, crashed }),
     ocmComponent({ ...account('registration-controller-sa'), executable: 'registration', args: ['controller'] }),
     ocmComponent({ ...account('placement-controller-sa'), executable: 'placement', args: ['controller'] }),
     ocmComponent({ ...account('addon-manager-controller-sa'), executable: 'addon', args: ['manager'] }),

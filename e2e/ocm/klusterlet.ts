@@ -1,6 +1,6 @@
 import { access } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { until } from '../../lib/base/testing.ts';
 import { certificateSigningRequests, type KubeClient } from '../../lib/kube/index.ts';
 import { watchObjects } from '../fleet/wait.ts';
 import type { Component, SharedCluster } from '../testbed/index.ts';
@@ -14,6 +14,7 @@ export interface JoinOptions {
   leaseDurationSeconds: number;
   statusSyncIntervalMs: number;
   signal: AbortSignal;
+  crashed: (error: Error) => void;
 }
 
 /**
@@ -24,7 +25,7 @@ export interface JoinOptions {
 export async function joinCluster(
   hub: SharedCluster,
   cluster: SharedCluster,
-  { labels, leaseDurationSeconds, statusSyncIntervalMs, signal }: JoinOptions,
+  { labels, leaseDurationSeconds, statusSyncIntervalMs, signal, crashed }: JoinOptions,
 ): Promise<Component[]> {
   const { name } = cluster;
   await installManifests(
@@ -41,6 +42,7 @@ export async function joinCluster(
   const registration = await ocmComponent({
     cluster,
     account: { namespace: ocmNamespaces.agent, name: 'klusterlet-registration-sa' },
+    crashed,
     executable: 'registration',
     args: [
       'agent',
@@ -53,6 +55,7 @@ export async function joinCluster(
   const work = await ocmComponent({
     cluster,
     account: { namespace: ocmNamespaces.agent, name: 'klusterlet-work-sa' },
+    crashed,
     executable: 'work',
     args: [
       'agent',
@@ -67,9 +70,7 @@ export async function joinCluster(
     await registration.ready(signal);
     await acceptCluster(hub.client, name, { metadata: { labels }, spec: { leaseDurationSeconds } }, signal);
     // OCM's operator starts the work agent when the registration agent has written this.
-    while (!(await exists(hubKubeconfig))) {
-      await sleep(50, undefined, { signal });
-    }
+    await until("the registration agent's kubeconfig for the hub", () => exists(hubKubeconfig), { signal });
     await work.start();
     await work.ready(signal);
     await isAvailable(hub.client, name, signal);

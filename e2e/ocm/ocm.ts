@@ -24,4 +24,9 @@ export interface OcmOptions {
   /** Seconds between lease renewals of a cluster; 60 as in OCM unless set. */
   leaseDurationSeconds?: number;
   signal?: AbortSignal;
+  /**
+   * Gets an error with the end of the log when one of OCM's programs ends by itself. Default: the error is thrown where
+   * nobody catches it, which fails a test run.
+   */
+  crashed?: (error: Error) => void;
 }

@@ -4,17 +4,24 @@ import { joinCluster } from './klusterlet.ts';
 import type { Ocm, OcmOptions } from './ocm.ts';
 
 /**
- * Starts OCM's own programs on a hub, each controller and agent as a process with the rights that OCM's installation gives it. One that
- * ends by itself fails the run with the end of its log. CRDs of OCM that the hub has already are left alone.
+ * Starts OCM's own programs on a hub, each controller and agent as a process with the rights that OCM's installation gives
+ * it. When one ends by itself, what waits here, such as the join of a cluster, fails at once with the end of its log. CRDs of
+ * OCM that the hub has already are left alone.
  */
 export async function startPrograms(hub: SharedCluster, options: OcmOptions): Promise<Ocm> {
-  const { statusSyncIntervalMs = 10_000, leaseDurationSeconds = 60 } = options;
+  const { statusSyncIntervalMs = 10_000, leaseDurationSeconds = 60, crashed: told = failRun } = options;
   const ended = new AbortController();
   const signal = options.signal ? AbortSignal.any([options.signal, ended.signal]) : ended.signal;
-  const components = await startHubComponents(hub, signal);
+  const crashed = (error: Error) => {
+    ended.abort(error);
+    told(error);
+  };
+  const components = await startHubComponents(hub, { signal, crashed });
   return {
     async join(cluster, labels = {}) {
-      const agents = await joinCluster(hub, cluster, { labels, leaseDurationSeconds, statusSyncIntervalMs, signal });
+      signal.throwIfAborted();
+      const settings = { labels, leaseDurationSeconds, statusSyncIntervalMs };
+      const agents = await joinCluster(hub, cluster, { ...settings, signal, crashed });
       components.push(...agents);
       return {
         name: cluster.name,
@@ -31,4 +38,9 @@ export async function startPrograms(hub: SharedCluster, options: OcmOptions): Pr
       await Promise.all(components.map((component) => component.kill()));
     },
   };
+}
+
+/** Nobody awaits a process that should never end. */
+function failRun(error: Error): never {
+  throw error;
 }
