@@ -1,5 +1,5 @@
 import { generateKeyPairSync, type KeyObject, sign, X509Certificate } from 'node:crypto';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { Random } from '../../e2e/random/index.ts';
 import { maxGrownBytes, maxTurnMs, StepMeter } from '../../e2e/random/meters.ts';
 import { effort } from '../../lib/base/testing.ts';
@@ -262,8 +262,12 @@ async function startSigner() {
       ['argocd/other', foundation('Generated')],
     ]),
     client: {
-      mergePatch: async (_type: unknown, key: object, patch: object) => {
+      mergePatch: async (_type: unknown, key: object, patch: { status?: object }) => {
         patches.push({ ...key, ...patch });
+        csr = {
+          ...csr,
+          ...(patch.status && { status: { ...csr.status, ...patch.status } }),
+        } as CertificateSigningRequest;
         return csr;
       },
     },
@@ -273,7 +277,13 @@ async function startSigner() {
   } as never);
   const answer = async (sent: CertificateSigningRequest): Promise<Answer> => {
     [csr, patches] = [sent, []];
-    await signer.reconcile(sent.metadata.name, new AbortController().signal);
+    const { signal } = new AbortController();
+    if (await signer.reconcile(sent.metadata.name, signal)) {
+      // The add-on has come to rest.
+      const later = vi.spyOn(performance, 'now').mockReturnValue(Number.POSITIVE_INFINITY);
+      await signer.reconcile(sent.metadata.name, signal);
+      later.mockRestore();
+    }
     const certificate = patches.find(({ status }) => status?.certificate !== undefined)?.status?.certificate;
     return {
       conditions: patches.flatMap(({ status }) => status?.conditions?.at(-1) ?? []),

@@ -75,8 +75,43 @@ test('a request that arrives in the caches before its cluster is not denied', as
   expect(written).toEqual([]);
   vi.advanceTimersByTime(1_000);
   known.addOn = { metadata: {} };
+  expect(await reconcile()).toEqual({ requeueAfterMs: 250 });
+  expect(written).toMatchObject([{ conditions: [{ type: 'Approved' }] }]);
+});
+
+test('a cluster gets its certificate when the add-on has come to rest, or does not do so', async () => {
+  const authority = await createAuthority({ commonName: 'authority' });
+  const csr = await requestOf(cluster);
+  csr.status = { conditions: [{ type: 'Approved', status: 'True' }] };
+  const { known, written, reconcile } = start(csr, authority);
+  known.owner = 'argocd/fleet';
+  const changes = (version: number) => {
+    known.addOn = { metadata: { resourceVersion: `${version}` } };
+  };
+  const again = { requeueAfterMs: 250 };
+  changes(1);
+  expect(await reconcile()).toEqual(again);
+  vi.advanceTimersByTime(200);
+  expect(await reconcile()).toEqual(again);
+  changes(2);
+  vi.advanceTimersByTime(200);
+  expect(await reconcile()).toEqual(again);
+  vi.advanceTimersByTime(200);
+  expect(await reconcile()).toEqual(again);
+  expect(written).toEqual([]);
+  vi.advanceTimersByTime(50);
   expect(await reconcile()).toBeUndefined();
-  expect(written).toMatchObject([{ conditions: [{ type: 'Approved' }] }, { certificate: expect.any(String) }]);
+  expect(written).toEqual([{ certificate: expect.any(String) }]);
+
+  const restless = start(csr, authority);
+  restless.known.owner = 'argocd/fleet';
+  let reconciled = 0;
+  do {
+    restless.known.addOn = { metadata: { resourceVersion: `${reconciled}` } };
+    vi.advanceTimersByTime(reconciled === 0 ? 0 : 200);
+    reconciled += 1;
+  } while ((await restless.reconcile()) !== undefined);
+  expect(reconciled).toBe(11);
 });
 
 test('a request whose cluster stays unknown is denied after a while; an invalid request is denied at once', async () => {

@@ -39,6 +39,10 @@ const notYetMs = 1_000;
  */
 const cacheLagMs = 3_000;
 const maxRemembered = 10_000;
+/** How long the add-on must not have changed before its cluster gets a certificate, in milliseconds; see {@link Held}. */
+const restMs = 250;
+/** How long a certificate waits for that, in milliseconds. */
+const maxRestMs = 2_000;
 const minLifetimeMs = 600_000;
 
 /** What the signer works with. */
@@ -54,6 +58,21 @@ export interface SignerDeps {
 }
 
 /**
+ * A certificate that its cluster has not got yet. OCM's registration agent sets a condition of the add-on when it gets a
+ * certificate. If the add-on has changed meanwhile, that write fails, and the agent drops the certificate and makes another
+ * request; after ten requests it gives up. The record of a certificate is a change of the add-on, and so is the condition
+ * that follows. So the cluster gets the certificate when the add-on has come to rest.
+ */
+interface Held {
+  readonly certificate: string;
+  readonly until: string;
+  readonly since: number;
+  /** The add-on's resourceVersion, and when it was first seen (`performance.now()`). */
+  version: string | undefined;
+  seenAt: number;
+}
+
+/**
  * Signs the certificates that clusters request. It approves requests of a cluster's registration
  * agent, and denies every other request to our signer with a reason.
  */
@@ -61,6 +80,8 @@ export class Signer {
   readonly #deps: SignerDeps;
   /** When a request was first reconciled without its cluster being ready, by the request's name (`performance.now()`). */
   readonly #lackingSince = new Map<string, number>();
+  /** By the request's name. */
+  readonly #held = new Map<string, Held>();
 
   constructor(deps: SignerDeps) {
     this.#deps = deps;
@@ -71,6 +92,7 @@ export class Signer {
     const csr = this.#deps.caches.requests.get({ name });
     if (csr === undefined || isDone(csr)) {
       this.#lackingSince.delete(name);
+      this.#held.delete(name);
       return undefined;
     }
     const cluster = csr.metadata.labels?.[keys.requestCluster] ?? '';
@@ -89,18 +111,29 @@ export class Signer {
       }
       return this.#refuse(csr, found, signal);
     }
-    await this.#sign(csr, cluster, request as SigningRequest, found, signal);
+    const held = this.#held.get(name) ?? (await this.#sign(csr, cluster, request as SigningRequest, found, signal));
+    if (!isApproved(csr) || !this.#isAtRest(cluster, held)) {
+      return { requeueAfterMs: restMs };
+    }
+    await this.#patch(csr, 'status', { certificate: Buffer.from(held.certificate).toString('base64') }, signal);
+    this.#deps.logger.info({ cluster, request: name, until: held.until }, 'signed a client certificate');
     return undefined;
   }
 
   #isWithinCacheLag(name: string): boolean {
     const since = this.#lackingSince.get(name) ?? performance.now();
-    this.#lackingSince.set(name, since);
-    const [oldest = name] = this.#lackingSince.keys();
-    if (this.#lackingSince.size > maxRemembered) {
-      this.#lackingSince.delete(oldest);
-    }
+    remember(this.#lackingSince, name, since);
     return performance.now() - since < cacheLagMs;
+  }
+
+  #isAtRest(cluster: string, held: Held): boolean {
+    const now = performance.now();
+    const version = this.#deps.caches.addOns.get({ namespace: cluster, name: addOnName })?.metadata.resourceVersion;
+    if (version !== held.version) {
+      held.version = version;
+      held.seenAt = now;
+    }
+    return now - held.seenAt >= restMs || now - held.since >= maxRestMs;
   }
 
   /** The foundation of a cluster's certificates, or why the cluster gets none. */
@@ -141,37 +174,36 @@ export class Signer {
     return undefined;
   }
 
+  /** Approves a request, and makes and records its certificate. */
   async #sign(
     csr: CertificateSigningRequest,
     cluster: string,
     request: SigningRequest,
     { authority }: Foundation,
     signal: AbortSignal,
-  ): Promise<void> {
-    const { client, logger } = this.#deps;
+  ): Promise<Held> {
+    const { client } = this.#deps;
     const now = this.#deps.now();
     const requestedMs = (csr.spec?.expirationSeconds ?? Number.POSITIVE_INFINITY) * 1_000;
     const lifetimeMs = Math.max(minLifetimeMs, Math.min(requestedMs, lifetimes.requestedMs));
     const certificate = await certifyClient(request, agentSubject(cluster), { authority, lifetimeMs, now });
-    const approved = isApproved(csr)
-      ? csr
-      : await this.#patch(
-          csr,
-          'approval',
-          { conditions: this.#with(csr, 'Approved', 'ArgoCDAgentRequestApproved', `agent of cluster ${cluster}`) },
-          signal,
-        );
+    if (!isApproved(csr)) {
+      const conditions = this.#with(csr, 'Approved', 'ArgoCDAgentRequestApproved', `agent of cluster ${cluster}`);
+      await this.#patch(csr, 'approval', { conditions }, signal);
+    }
     // The record is written before the certificate can be in use, so that its authority stays trusted.
-    const until = inspectCertificate(certificate).notAfter;
+    const until = rfc3339(inspectCertificate(certificate).notAfter);
     const annotations = issuedAnnotation({
       authority: fingerprintsOf(authority.certificate)[0] ?? '',
       at: rfc3339(now),
-      until: rfc3339(until),
+      until,
     });
     const addOn = { namespace: cluster, name: addOnName };
     await client.mergePatch(managedClusterAddOns, addOn, { metadata: { annotations } }, { fieldManager, signal });
-    await this.#patch(approved, 'status', { certificate: Buffer.from(certificate).toString('base64') }, signal);
-    logger.info({ cluster, request: csr.metadata.name, until: rfc3339(until) }, 'signed a client certificate');
+    const at = performance.now();
+    const held: Held = { certificate, until, since: at, version: undefined, seenAt: at };
+    remember(this.#held, csr.metadata.name, held);
+    return held;
   }
 
   #with(csr: CertificateSigningRequest, type: string, reason: string, message: string) {
@@ -191,6 +223,15 @@ export class Signer {
       fieldManager,
       signal,
     });
+  }
+}
+
+/** Sets an entry of a map that forgets the oldest ones when there are too many. */
+function remember<T>(map: Map<string, T>, name: string, value: T): void {
+  map.set(name, value);
+  const [oldest = name] = map.keys();
+  if (map.size > maxRemembered) {
+    map.delete(oldest);
   }
 }
 
