@@ -115,14 +115,18 @@ function placesWhere({ characters }: Pick<Subject, 'characters'>, fits: (charact
 
 // Patterns come from a few objects and are matched against every other object, so they are compiled once.
 const cache = new Map<string, Sequence | undefined>();
-const cacheSize = 1_000;
+/** In characters of all patterns. Compiled, a character takes some tens of bytes. */
+const cacheSize = 256 * 1024;
+let cached = 0;
 const longestPattern = 4_096;
 const deepestPattern = 32;
 
 function compiled(pattern: string): Sequence | undefined {
   if (!cache.has(pattern)) {
-    if (cache.size >= cacheSize) {
+    cached += pattern.length;
+    if (cached > cacheSize) {
       cache.clear();
+      cached = pattern.length;
     }
     cache.set(pattern, pattern.length > longestPattern ? undefined : compile(pattern));
   }
