@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { isConflict } from '../../lib/kube/index.ts';
 import {
   addOnName,
+  appliedNow,
   cleanUpWork,
   formerWork,
   keys,
@@ -14,6 +15,7 @@ import { type ClusterRelease, versionAnnotations, versionKeys } from '../rollout
 import { NotDeliverableError } from './cluster-config.ts';
 import type { ClusterDeps, Enrolment } from './cluster-deps.ts';
 import { configHashAnnotation, configHashes } from './config-status.ts';
+import { isOriginal, releaseOriginals } from './original-works.ts';
 import { workMetadata } from './owner-metadata.ts';
 
 /**
@@ -21,11 +23,12 @@ import { workMetadata } from './owner-metadata.ts';
  * @returns whether anything was written
  */
 export async function ensureWorks(
-  { applier, caches }: Pick<ClusterDeps, 'applier' | 'caches'>,
+  deps: Pick<ClusterDeps, 'applier' | 'caches' | 'client'>,
   { cluster, foundation, signal }: Enrolment,
   rendered: readonly RenderedWork[],
   release: Omit<ClusterRelease, 'crds' | 'isHeld'>,
 ): Promise<boolean> {
+  const { applier, caches } = deps;
   const cleanUp = caches.works.get({ namespace: cluster, name: cleanUpWork.name });
   if (cleanUp) {
     // The cluster was selected again during its detachment: the clean-up Job must not remove the new objects.
@@ -34,6 +37,7 @@ export async function ensureWorks(
       `cluster ${cluster} must first remove ManifestWork ${cleanUpWork.name}, with which it was cleaned up`,
     );
   }
+  await releaseOriginals(deps, { cluster, signal });
   const configs = configHashes({ caches, cluster }, caches.addOns.get({ namespace: cluster, name: addOnName }));
   const desired = new Set<string>();
   const errors: Error[] = [];
@@ -84,13 +88,11 @@ export async function ensureWorks(
     isApplied(caches.works.get({ namespace: cluster, name: partWorkName(part, index) }), spec),
   );
   for (const work of caches.works.list(cluster)) {
-    const part = work.metadata.labels?.[keys.part];
-    if (desired.has(work.metadata.name) || part === formerWork.part) {
+    if (desired.has(work.metadata.name) || work.metadata.labels?.[keys.part] === formerWork.part) {
       continue;
     }
-    // A work of argocd-pull-integration, which has no part. What it shares with ours, such as the ArgoCD, stays on the
-    // cluster only if ours have it already.
-    if (part === undefined && !areApplied) {
+    // What it shares with ours, such as the ArgoCD, stays on the cluster only if ours have it already.
+    if (isOriginal(work) && !areApplied) {
       continue;
     }
     await applier.remove(manifestWorks, work, signal);
@@ -111,9 +113,5 @@ const ownPlaces = [
 
 /** Whether a cluster has applied a work with exactly this content. */
 export function isApplied(work: ManifestWork | undefined, spec: ManifestWork['spec']): boolean {
-  if (!work || !isDeepStrictEqual(work.spec.workload, spec.workload)) {
-    return false;
-  }
-  const applied = work.status?.conditions?.find(({ type }) => type === 'Applied');
-  return applied?.status === 'True' && (applied.observedGeneration ?? 0) >= (work.metadata.generation ?? 0);
+  return work !== undefined && isDeepStrictEqual(work.spec.workload, spec.workload) && appliedNow(work) === 'True';
 }

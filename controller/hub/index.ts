@@ -11,6 +11,7 @@ export { applicationsCrd, Caches, type NamespaceObstacle } from './caches.ts';
 export { deliverableCrd, kindsOf, operatorKinds } from './crds.ts';
 export { clustersOf, type HubApplication, slimApplication } from './hub-application.ts';
 export { identifyHub, reasonItIsHub } from './hub-identity.ts';
+export { appliedNow, hasLetGo, isLettingGo, letGo } from './letting-go.ts';
 export { isDetaching, isForced, isRetaining } from './markers.ts';
 export {
   addOnName,
@@ -26,9 +27,11 @@ export {
   finalizer,
   formerWork,
   hubNames,
+  isTemplateWork,
   keys,
   labelValue,
   managedBy,
+  originalAuthorityWork,
   partWorkName,
   redisProxyName,
   requestedSecretName,

@@ -104,6 +104,12 @@ export const cleanUpWork = { name: `addon-${addOnName}-pre-delete`, part: 'pre-d
 /** The work with the clean-up Job for namespaces that the add-on of an enrolled cluster no longer uses. */
 export const formerWork = { name: `${addOnName}-former`, part: 'former' } as const;
 
+/** Name of argocd-pull-integration's work with the authority. It has no mark, and would write an old authority back. */
+export const originalAuthorityWork = 'argocd-agent-ca-mw';
+
+/** Whether OCM's add-on manager made a work of this add-on from an AddOnTemplate. It numbers them. */
+export const isTemplateWork = (name: string) => /^addon-argocd-agent-addon-deploy-\d+$/.test(name);
+
 /** Name of a ManifestWork. The first work of a part has no number. */
 export const partWorkName = (part: string, index: number) => `${addOnName}-${part}${index === 0 ? '' : `-${index}`}`;
 

@@ -26,21 +26,18 @@ import {
   gitOpsClusters,
   hubNames,
   isOurs,
+  isTemplateWork,
   keys,
   type ManagedClusterAddOn,
   managedBy,
   managedClusterAddOns,
   manifestWorks,
+  originalAuthorityWork,
 } from '../hub/index.ts';
 import { changeRelease, releaseOfObject } from './helm.ts';
 import { addOnSpecOf, addOnTemplates, adoptedFrom, lifecycle, preDelete } from './kinds.ts';
 import { Steps, type TakeoverScope } from './steps.ts';
 import { stopController } from './stop-controller.ts';
-
-/** Name of argocd-pull-integration's work with the authority. It has no mark, and would write an old authority back. */
-const authorityWork = 'argocd-agent-ca-mw';
-/** OCM's add-on manager numbers the works that it renders from an AddOnTemplate. */
-const templateWork = /^addon-argocd-agent-addon-deploy-\d+$/;
 
 const mark = { labels: { [wellKnown.managedByLabel]: managedBy } };
 
@@ -184,8 +181,8 @@ async function adoptCluster(
   }
   for (const work of await client.list(manifestWorks, { namespace, signal })) {
     const { name } = work.metadata;
-    if ((name === authorityWork || templateWork.test(name)) && !isOurs(work)) {
-      const what = 'the controller removes it when the cluster has applied what replaces it';
+    if ((name === originalAuthorityWork || isTemplateWork(name)) && !isOurs(work)) {
+      const what = 'the controller replaces it when the cluster agrees';
       await steps.patch(manifestWorks, work, what, { metadata: mark });
     }
   }

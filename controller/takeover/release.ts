@@ -23,10 +23,12 @@ import {
   finalizer,
   type GitOpsCluster,
   gitOpsClusters,
+  hasLetGo,
   hubNames,
+  isLettingGo,
   isOurs,
   keys,
-  type ManifestWork,
+  letGo,
   managedClusterAddOns,
   manifestWorks,
 } from '../hub/index.ts';
@@ -125,13 +127,12 @@ async function releaseWorks(scope: TakeoverScope, steps: Steps): Promise<void> {
   const ours = async () =>
     (await client.list(manifestWorks, { labelSelector: keys.part, signal })).filter((work) => isOurs(work));
   for (const work of await ours()) {
-    if (work.spec.deleteOption?.propagationPolicy !== 'Orphan') {
-      const deleteOption = { propagationPolicy: 'Orphan', selectivelyOrphans: null };
-      await steps.patch(manifestWorks, work, 'the cluster keeps its objects', { spec: { deleteOption } });
+    if (!isLettingGo(work)) {
+      await steps.patch(manifestWorks, work, 'the cluster keeps its objects', letGo);
     }
   }
   await steps.wait(async () => {
-    const open = (await ours()).filter((work) => !hasApplied(work)).map(({ metadata }) => metadata.namespace);
+    const open = (await ours()).filter((work) => !hasLetGo(work)).map(({ metadata }) => metadata.namespace);
     const clusters = [...new Set(open)].sort();
     return clusters.length === 0
       ? undefined
@@ -140,15 +141,6 @@ async function releaseWorks(scope: TakeoverScope, steps: Steps): Promise<void> {
   for (const work of await ours()) {
     await steps.delete(manifestWorks, work);
   }
-}
-
-function hasApplied({ status, metadata, spec }: ManifestWork): boolean {
-  const applied = status?.conditions?.find(({ type }) => type === 'Applied');
-  return (
-    spec.deleteOption?.propagationPolicy === 'Orphan' &&
-    applied?.status === 'True' &&
-    (applied.observedGeneration ?? 0) >= (metadata.generation ?? 0)
-  );
 }
 
 async function releaseAddOns({ client, signal }: TakeoverScope, steps: Steps): Promise<void> {

@@ -24,6 +24,7 @@ import {
   isForbidden,
   KubeClient,
   type KubeObject,
+  keyOf,
   namespaces,
   type ResourceType,
   resourceType,
@@ -39,11 +40,13 @@ import {
 } from '../../lib/pki/index.ts';
 import {
   agentSubject,
+  clientSecretName,
   clusterManagementAddOns,
   gitOpsClusters,
   managedClusterAddOns,
   manifestWorks,
   operatorKinds,
+  requestedSecretName,
 } from '../hub/index.ts';
 import { adopt, release, type TakeoverScope } from '../takeover/index.ts';
 import { HubFixture, type RunningController, runController } from '../testing/fixture.ts';
@@ -59,6 +62,8 @@ const name = 'cluster1';
 const ours = { name: 'argocd-agent-addon', namespace: 'open-cluster-management-agent-addon' };
 /** Where the registration agent of the cluster puts the original's certificate. */
 const addOnNamespace = 'open-cluster-management-agent-addon';
+/** The add-on's program on the cluster. */
+const addOnDeployment = 'argocd-agent-addon';
 const theirs = { name: 'fleet', namespace: 'gitops' };
 const argoCds = resourceType<KubeObject>({
   group: 'argoproj.io',
@@ -319,7 +324,15 @@ async function actAsAddOnManager(): Promise<void> {
     },
     rules: [{ apiGroups: ['argoproj.io'], resources: ['argocds'], verbs: ['*'] }],
   } as KubeObject;
-  const spec = { workload: { manifests: [role] } };
+  const labels = { app: addOnDeployment };
+  const containers = [{ name: addOnDeployment, image: 'example.com/original:test' }];
+  const program = {
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { namespace: addOnNamespace, name: addOnDeployment },
+    spec: { selector: { matchLabels: labels }, template: { metadata: { labels }, spec: { containers } } },
+  } as KubeObject;
+  const spec = { workload: { manifests: [role, program] } };
   await hub.client.apply(manifestWorks, { metadata: work, spec }, { fieldManager: 'original', force: true });
 }
 
@@ -344,6 +357,93 @@ function actAsKubelet(client: KubeClient): void {
   };
   informer.subscribe({ added: look, updated: (_, now) => look(now) });
   void informer.run(ended.signal).catch(() => undefined);
+}
+
+/**
+ * The original's add-on on the cluster, as long as its Deployment is there: it writes the certificate that OCM's registration
+ * agent has requested to where the agent reads it. The real one writes argocd-operator too.
+ */
+async function actAsAddOnProgram(): Promise<void> {
+  const { client } = managed;
+  const issued = await issueCertificate({
+    ...agentSubject(name),
+    usages: ['client'],
+    authority: await createAuthority({ commonName: 'test' }),
+  });
+  const data = tlsSecretData(issued);
+  const type = 'kubernetes.io/tls';
+  await client.create(secrets, { metadata: { namespace: addOnNamespace, name: requestedSecretName }, type, data });
+  const copy = { metadata: { namespace: ns, name: clientSecretName }, type, data };
+  let program: SupervisedProcess | undefined;
+  let isThere = false;
+  const write = async () => {
+    if (isThere && !isReal) {
+      await client.apply(secrets, copy, { fieldManager: 'original', force: true });
+    }
+  };
+  const copies = new Informer({
+    client,
+    type: secrets,
+    namespace: ns,
+    fieldSelector: `metadata.name=${clientSecretName}`,
+  });
+  copies.subscribe({ added: write, updated: write, deleted: write });
+  const fieldSelector = `metadata.name=${addOnDeployment}`;
+  const own = new Informer({ client, type: deployments, namespace: addOnNamespace, fieldSelector });
+  own.subscribe({
+    added: async () => {
+      isThere = true;
+      await write();
+      program = isReal
+        ? await spawnSupervised(binary, ['--mode=addon', '--sync-interval=1', '--health-probe-bind-address=0'], {
+            logFile: join(folder, 'add-on.log'),
+            env: { ...process.env, KUBECONFIG: managed.kubeconfig },
+          })
+        : undefined;
+    },
+    deleted: async () => {
+      isThere = false;
+      await program?.kill();
+    },
+  });
+  for (const informer of [copies, own]) {
+    void informer.run(ended.signal).catch(() => undefined);
+  }
+  ended.signal.addEventListener('abort', () => void program?.kill());
+}
+
+/** Counts how often the content of what both sides deliver to the cluster changes. */
+class Changes {
+  readonly #counts = new Map<string, number>();
+
+  constructor(client: KubeClient) {
+    const content = ({ metadata: _, status: __, ...rest }: KubeObject & { status?: unknown }) => JSON.stringify(rest);
+    for (const type of [argoCds, secrets, deployments] as ResourceType[]) {
+      const informer = new Informer({ client, type });
+      informer.subscribe({
+        updated: (old, now) => {
+          const key = `${type.kind} ${keyOf(now)}`;
+          if (content(old) !== content(now)) {
+            this.#counts.set(key, (this.#counts.get(key) ?? 0) + 1);
+          }
+        },
+      });
+      void informer.run(ended.signal).catch(() => undefined);
+    }
+  }
+
+  reset(): void {
+    this.#counts.clear();
+  }
+
+  has(key: string): boolean {
+    return this.#counts.has(key);
+  }
+
+  /** What changed more than once, which it does when two write it. */
+  repeated(): string[] {
+    return [...this.#counts].flatMap(([key, count]) => (count > 1 ? [`${key}: ${count} times`] : []));
+  }
 }
 
 /** A user who may read everything and change nothing. */
@@ -455,6 +555,7 @@ test(`a hub is taken over and given back (${isReal ? 'real' : 'PULL_INTEGRATION_
     );
   });
   actAsKubelet(hub.client);
+  await actAsAddOnProgram();
   await installOriginal();
   await actAsOperator();
   const long = { timeoutMs: 400_000 };
@@ -462,6 +563,12 @@ test(`a hub is taken over and given back (${isReal ? 'real' : 'PULL_INTEGRATION_
   await until('its add-on', () => hub.client.get(managedClusterAddOns, { namespace: name, name: ours.name }), long);
   await actAsAddOnManager();
   const uid = await until('the ArgoCD on the cluster', onCluster, long);
+  await until(
+    "the agent's certificate",
+    () => managed.client.get(secrets, { namespace: ns, name: clientSecretName }),
+    long,
+  );
+  const changes = new Changes(managed.client);
   const before = {
     spec: await specOf(),
     authority: await secret('argocd-agent-ca'),
@@ -480,8 +587,8 @@ test(`a hub is taken over and given back (${isReal ? 'real' : 'PULL_INTEGRATION_
   expect(await versions()).toEqual(untouched);
   // The real original never releases its Lease, so that each run would wait until it has expired.
   const said = await (isReal ? take : takeInterrupted)(adopt);
-  const changes = (text: string) => text.split('\n').filter((line) => !line.startsWith('waiting'));
-  expect(changes(said)).toEqual(changes(planned).map((line) => line.replace(' (dry run)', '')));
+  const changesOf = (text: string) => text.split('\n').filter((line) => !line.startsWith('waiting'));
+  expect(changesOf(said)).toEqual(changesOf(planned).map((line) => line.replace(' (dry run)', '')));
   expect(said).toContain(`Secret ${ns}/argocd-agent-ca: taken over as it is`);
   expect(await take(adopt)).toContain('nothing is left to take over');
   await expectSecondNamespace();
@@ -511,6 +618,9 @@ test(`a hub is taken over and given back (${isReal ? 'real' : 'PULL_INTEGRATION_
     expect(await secret(`argocd-cluster-client-${name}`)).toEqual(before.client);
   };
   await kept();
+  // Each object had one writer at a time.
+  expect(changes.repeated()).toEqual([]);
+  changes.reset();
   // Argo CD on the hub reaches the clusters through the Service of argocd-operator, by a name in the proxy's certificate.
   const proxy = 'argocd-agent-principal-resource-proxy';
   const server = secretText(await secret(`cluster-${name}`), 'server');
@@ -524,8 +634,8 @@ test(`a hub is taken over and given back (${isReal ? 'real' : 'PULL_INTEGRATION_
   const plannedBack = await take(release, { dryRun: true });
   expect(await versions()).toEqual(left);
   const saidBack = await takeInterrupted(release);
-  expect(changes(plannedBack).length).toBeGreaterThan(5);
-  expect(changes(saidBack)).toEqual(changes(plannedBack).map((line) => line.replace(' (dry run)', '')));
+  expect(changesOf(plannedBack).length).toBeGreaterThan(5);
+  expect(changesOf(saidBack)).toEqual(changesOf(plannedBack).map((line) => line.replace(' (dry run)', '')));
   expect(saidBack).toContain(`next: helm install ${theirs.name} CHART --namespace ${theirs.namespace}`);
   expect(await take(release)).toContain('nothing is left to release');
   expect(await specOf()).toEqual(before.spec);
@@ -538,6 +648,11 @@ test(`a hub is taken over and given back (${isReal ? 'real' : 'PULL_INTEGRATION_
   await installOriginal();
   await until('the original to go on', () => work(crWork), long);
   await until('its authority on the cluster', () => work('argocd-agent-ca-mw'), long);
+  await actAsAddOnManager();
+  await until('its ArgoCD and its certificate', () =>
+    [`ArgoCD ${ns}/argocd`, `Secret ${ns}/${clientSecretName}`].every((one) => changes.has(one)),
+  );
+  expect(changes.repeated()).toEqual([]);
   expect(await specOf()).toEqual(before.spec);
   expect(await onCluster()).toBe(uid);
   expect(await secret('argocd-agent-ca')).toEqual(before.authority);
