@@ -19,7 +19,7 @@ import { isOriginal, releaseOriginals } from './original-works.ts';
 import { workMetadata } from './owner-metadata.ts';
 
 /**
- * Writes the works of a cluster and deletes those that are no longer desired.
+ * Writes the works of a cluster and deletes those that are no longer desired. Those of argocd-pull-integration go first.
  * @returns whether anything was written
  */
 export async function ensureWorks(
