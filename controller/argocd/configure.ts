@@ -29,13 +29,13 @@ import { readParameter, serverAmong, takesFromParams, type Workload, workloadTex
 import { type ConfiguredParameters, configuredParametersOf, planParameters } from './plan.ts';
 import type { ParameterRequirement } from './requirements.ts';
 
-/** The controller lacks the right to restart programs of Argo CD. The message has the commands that do it. */
+/** The controller lacks the right to restart programs. The message has the commands that do it. */
 export class RestartRefusedError extends Error {
   override readonly name = 'RestartRefusedError';
   readonly code = 'RESTART_REFUSED';
 
   constructor(commands: readonly string[]) {
-    super(`the controller may not restart programs that read changed parameters; run: ${commands.join(' && ')}`);
+    super(`the controller may not restart programs that read what has changed; run: ${commands.join(' && ')}`);
   }
 }
 

@@ -9,6 +9,7 @@ import {
 import type { Fleet, FleetDeps, FoundationFindings } from './fleet-deps.ts';
 import { ensureHubArgoCd } from './hub-argo-cd-step.ts';
 import { describePlacement, ensureTolerations } from './placement-steps.ts';
+import { restartPrincipal } from './principal-restart.ts';
 import { judgePrincipal, principalCondition } from './principal-step.ts';
 import { runStep, type Step, type StepOutcome } from './run-step.ts';
 import { discoverServer } from './server-step.ts';
@@ -53,15 +54,23 @@ export function equipHub(deps: FleetDeps, fleet: Fleet, found: FoundationFinding
   const address = endpoint?.address ?? spec.server.value?.address ?? '';
   // Clusters that a new address has not reached yet dial the former one.
   const addresses = [address, ...deps.rollouts.addressesIn(fleet.namespace)];
-  return Promise.all([
+  const readByPrincipal = [
     runStep(step('JWTSecretReady', 'create JWT secret'), signal, () => ensureTokenKey(deps, fleet)),
-    runStep(step(principalCondition, 'check the principal'), signal, () => judgePrincipal(fleet)),
     runStep(step('PrincipalCertificateReady', 'generate principal certificate'), signal, () =>
       ensurePrincipalCertificate(deps, fleet, authority, { exposure, addresses }),
     ),
     runStep(step('ResourceProxyCertificateReady', 'generate resource proxy certificate'), signal, () =>
       ensureResourceProxyCertificate(deps, fleet, authority, exposure),
     ),
+  ];
+  return Promise.all([
+    ...readByPrincipal,
+    runStep(step(principalCondition, 'check the principal'), signal, async () => {
+      // One restart for all of them.
+      await Promise.all(readByPrincipal);
+      await restartPrincipal(deps, fleet);
+      return judgePrincipal(fleet);
+    }),
     template,
     runStep(step('HubArgoCDCompatible', "look at the hub's Argo CD"), signal, () => ensureHubArgoCd(deps, fleet)),
     runStep(step(settingsCondition, 'look at the settings of the clusters'), signal, () => ({

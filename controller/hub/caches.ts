@@ -255,8 +255,7 @@ export class Caches {
 
   /** Image of a Deployment on the hub: `argocd-server`, `argocd-redis` or the principal. */
   hubImage(namespace: string, name: string): string | undefined {
-    const [deployment] = this.#argoCd.flatMap((informer) => informer.get({ namespace, name }) ?? []);
-    return deployment?.spec?.template?.spec?.containers[0]?.image;
+    return this.#hubDeployment(namespace, name)?.spec?.template?.spec?.containers[0]?.image;
   }
 
   /** Application controllers of the hub's own Argo CD in a namespace. */
@@ -283,9 +282,18 @@ export class Caches {
       : undefined;
   }
 
-  /** Image of the principal in a namespace. Its Deployment has the name of its Service. */
+  /** Image of the principal in a namespace. */
   principalImage(namespace: string): string | undefined {
-    return principalServices.map((name) => this.hubImage(namespace, name)).find(Boolean);
+    return this.principalDeployment(namespace)?.spec?.template?.spec?.containers[0]?.image;
+  }
+
+  /** The principal in a namespace. Its Deployment has the name of its Service. */
+  principalDeployment(namespace: string): Deployment | undefined {
+    return principalServices.map((name) => this.#hubDeployment(namespace, name)).find(Boolean);
+  }
+
+  #hubDeployment(namespace: string, name: string): Deployment | undefined {
+    return this.#argoCd.flatMap((informer) => informer.get({ namespace, name }) ?? [])[0];
   }
 
   /**

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -32,8 +33,10 @@ import {
   services,
 } from '../../lib/kube/index.ts';
 import {
+  type CertificateInfo,
   createAuthority,
   inspectCertificate,
+  isIssuedBy,
   issueCertificate,
   secretText,
   tlsSecretData,
@@ -79,6 +82,7 @@ const addOnTemplates = resourceType<KubeObject & { spec: unknown }>({
   plural: 'addontemplates',
   namespaced: false,
 });
+const principal = { namespace: ns, name: 'argocd-agent-principal' };
 const controllerKey = { namespace: ns, name: 'argocd-pull-integration-controller' };
 
 let hub: SharedCluster;
@@ -336,14 +340,20 @@ async function actAsAddOnManager(): Promise<void> {
   await hub.client.apply(manifestWorks, { metadata: work, spec }, { fieldManager: 'original', force: true });
 }
 
-/** The Service that argocd-operator makes for the principal. */
+/** What argocd-operator makes for the principal. */
 async function actAsOperator(): Promise<void> {
   const argoCd = await hub.client.get(argoCds, { namespace: ns, name: 'argocd' });
   const { uid = '' } = argoCd?.metadata ?? {};
   const owner = { apiVersion: 'argoproj.io/v1beta1', kind: 'ArgoCD', name: 'argocd', uid, controller: true };
   await fixture.put(services, {
-    metadata: { namespace: ns, name: 'argocd-agent-principal', ownerReferences: [owner] },
+    metadata: { ...principal, ownerReferences: [owner] },
     spec: { ports: [{ name: 'https', port: 443 }] },
+  });
+  const labels = { app: 'principal' };
+  const containers = [{ name: 'principal', image: 'quay.io/argoprojlabs/argocd-agent:v0.9.0' }];
+  await fixture.put(deployments, {
+    metadata: { ...principal, ownerReferences: [owner] },
+    spec: { selector: { matchLabels: labels }, template: { metadata: { labels }, spec: { containers } } },
   });
 }
 
@@ -502,6 +512,23 @@ async function takeInterrupted(run: (scope: TakeoverScope) => Promise<void>): Pr
   }
 }
 
+type Leaf = CertificateInfo & { pem: string };
+
+/** The certificates by which principal, Argo CD and agent know each other. */
+async function leaves(): Promise<Record<string, Leaf>> {
+  const leaf = (data: Record<string, string> | undefined) => {
+    const pem = secretText(data, 'tls.crt') ?? '';
+    return { ...inspectCertificate(pem), pem };
+  };
+  const agent = await managed.client.get(secrets, { namespace: ns, name: clientSecretName });
+  return {
+    principal: leaf(await secret('argocd-agent-principal-tls')),
+    proxy: leaf(await secret('argocd-agent-resource-proxy-tls')),
+    argoCd: leaf(await secret(`argocd-cluster-client-${name}`)),
+    agent: leaf(agent?.data),
+  };
+}
+
 const secret = async (key: string) => (await hub.client.get(secrets, { namespace: ns, name: key }))?.data;
 const work = (key: string) => hub.client.get(manifestWorks, { namespace: name, name: key });
 const onCluster = async () => (await managed.client.get(argoCds, { namespace: ns, name: 'argocd' }))?.metadata.uid;
@@ -618,7 +645,10 @@ test(`a hub is taken over and given back (${isReal ? 'real' : 'PULL_INTEGRATION_
     expect(await secret(`argocd-cluster-client-${name}`)).toEqual(before.client);
   };
   await kept();
-  // Each object had one writer at a time.
+  // Each object has one writer at a time.
+  const areDelivered = () =>
+    [`ArgoCD ${ns}/argocd`, `Secret ${ns}/${clientSecretName}`].every((one) => changes.has(one));
+  await until('our ArgoCD and our certificate', areDelivered);
   expect(changes.repeated()).toEqual([]);
   changes.reset();
   // Argo CD on the hub reaches the clusters through the Service of argocd-operator, by a name in the proxy's certificate.
@@ -649,13 +679,49 @@ test(`a hub is taken over and given back (${isReal ? 'real' : 'PULL_INTEGRATION_
   await until('the original to go on', () => work(crWork), long);
   await until('its authority on the cluster', () => work('argocd-agent-ca-mw'), long);
   await actAsAddOnManager();
-  await until('its ArgoCD and its certificate', () =>
-    [`ArgoCD ${ns}/argocd`, `Secret ${ns}/${clientSecretName}`].every((one) => changes.has(one)),
-  );
+  await until('its ArgoCD and its certificate', areDelivered);
   expect(changes.repeated()).toEqual([]);
   expect(await specOf()).toEqual(before.spec);
   expect(await onCluster()).toBe(uid);
   expect(await secret('argocd-agent-ca')).toEqual(before.authority);
+}, 1_200_000);
+
+test('what was adopted is renewed in time, month after month, by the same authority', async () => {
+  await take(adopt);
+  const authority = secretText(await secret('argocd-agent-ca'), 'tls.crt') ?? '';
+  const adoptedAt = Date.now();
+  let former: Record<string, Leaf> | undefined;
+  let restarted = '';
+  for (const days of [0, 21, 42]) {
+    const now = adoptedAt + days * 24 * 3600_000;
+    await controller?.stop();
+    controller = runController(hub.client, { argoCdNamespace: ns, clock: () => new Date(now) });
+    const isRenewed = ({ notAfter, pem }: Leaf) =>
+      notAfter.getTime() > now + 20 * 24 * 3600_000 && isIssuedBy(pem, authority);
+    const renewed = await until(`certificates of day ${days}`, async () => {
+      const all = await leaves();
+      const program = await managed.client.get(deployments, { namespace: addOnNamespace, name: addOnDeployment });
+      return program === undefined && Object.values(all).every(isRenewed) && all;
+    });
+    // Until then everybody had a valid one.
+    for (const [user, { notAfter }] of Object.entries(former ?? {})) {
+      expect(notAfter.getTime(), user).toBeGreaterThan(now);
+    }
+    // Neither reads a renewed certificate before it starts again.
+    await until('new pods of the principal', async () => {
+      const template = (await hub.client.get(deployments, principal))?.spec?.template;
+      const isNew = JSON.stringify(template) !== restarted;
+      restarted = JSON.stringify(template);
+      return isNew;
+    });
+    const sum = createHash('sha256')
+      .update(renewed.agent?.pem ?? '')
+      .digest('hex');
+    await until('a new pod of the agent', async () =>
+      JSON.stringify(await managed.client.get(argoCds, { namespace: ns, name: 'argocd' })).includes(sum),
+    );
+    former = renewed;
+  }
 }, 1_200_000);
 
 test("the original's CRD is said before anything is changed", async () => {

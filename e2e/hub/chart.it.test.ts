@@ -303,6 +303,16 @@ describe('the charts', () => {
     ]);
   });
 
+  it("let the controller restart a principal of argocd-agent's own image or of somebody else, and no other", async () => {
+    const mayRestart = async (values: Record<string, unknown>) =>
+      JSON.stringify(named(await render(values), 'Role', 'argocd-agent-addon-controller').rules).includes(
+        '"openshift-gitops-agent-principal"',
+      );
+    expect(await mayRestart({})).toBe(false);
+    expect(await mayRestart({ 'principal.enabled': false, 'hubArgoCD.enabled': false })).toBe(true);
+    expect(await mayRestart({ 'argoCDAgent.image': 'quay.io/argoprojlabs/argocd-agent:v1' })).toBe(true);
+  });
+
   it('give the controller what clusters run and how they follow, and the GitOpsCluster what only it follows', async () => {
     const everywhere = { type: 'Progressive', progressive: { maxConcurrency: 5, maxFailures: '20%' } };
     const here = { type: 'ProgressivePerGroup', progressivePerGroup: { progressDeadline: 'None' } };

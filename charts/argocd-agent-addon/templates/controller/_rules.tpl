@@ -77,4 +77,11 @@ true
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
   verbs: [list, watch, delete]
+{{- if or (include "addon.agentIsOriginal" .) (ne (include "addon.hasPrincipal" .) "true") }}
+# argocd-agent's own image reads certificates only when it starts: the controller replaces the principal's pods.
+- apiGroups: [apps]
+  resources: [deployments]
+  resourceNames: [argocd-agent-principal, openshift-gitops-agent-principal]
+  verbs: [patch]
+{{- end }}
 {{- end }}
