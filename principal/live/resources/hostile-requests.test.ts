@@ -328,6 +328,13 @@ test(
   effort(300_000, 3_600_000),
 );
 
+test('a CONNECT is answered, and ends the connection', async () => {
+  const { socket, text, isClosed } = await open();
+  socket.write('CONNECT proxy:443 HTTP/1.1\r\nHost: proxy:443\r\n\r\n');
+  await until(() => isClosed(), { details: text });
+  expect(responsesIn(text(), 'CONNECT')).toEqual([expect.objectContaining({ status: 403 })]);
+});
+
 test('an offer of another protocol is answered, and ends the connection', async () => {
   choice = new Random(1);
   const { socket, text, isClosed } = await open();
