@@ -18,8 +18,11 @@ const asMessage = Number.POSITIVE_INFINITY;
  * of this size lists 7,500 resources and has 100,000 values.
  */
 const application: PayloadLimit = { bytes: 4 * mebi, values: 128 * kibi };
-/** Projects, repositories and keys are written by people: a project of 2,000 destinations has 8,000 values. */
-const replica: PayloadLimit = { bytes: 4 * mebi, values: 16 * kibi };
+/**
+ * Projects, repositories and keys are written by people: a project of 2,000 destinations has 8,000 values. A mirror is built
+ * anew from each of its role policies, which takes longer than parsing.
+ */
+const replica: PayloadLimit = { bytes: 2 * mebi, values: 16 * kibi };
 /** A few numbers, names and checksums. */
 const small: PayloadLimit = { bytes: 16 * kibi, values: 64 };
 /** A request by a user, with its query and the words of a command. */
