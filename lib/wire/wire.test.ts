@@ -408,6 +408,16 @@ describe.each([
       expect(principal.requests).toEqual([]);
     });
 
+    test('a client certificate of a CA without a name, and itself without one, as SPIFFE IDs are mostly in', async () => {
+      const nameless = await createTestCa('');
+      const foreign = await nameless.issue({ subject: '' });
+      const error = await failureOf(startAgent(principal.server.port, { tls: () => ({ ca: ca.cert, ...foreign }) }));
+      expect(error.code).toBe('certificate-rejected');
+      expect(error.message).toMatch(
+        /the certificate of "" was issued by "", which is not a CA that this principal trusts/,
+      );
+    });
+
     test('an expired client certificate', async () => {
       const expired = await ca.issue({ subject: 'CN=cluster1', notAfter: new Date(Date.now() - 60_000) });
       const error = await failureOf(startAgent(principal.server.port, { tls: () => ({ ca: ca.cert, ...expired }) }));

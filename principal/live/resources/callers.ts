@@ -82,6 +82,8 @@ function namedIn(url: string): string[] {
 
 /** The common name of a certificate's subject, empty without one; of several none counts. */
 function commonNameOf(certificate: X509Certificate): string {
-  const names = certificate.subject.split('\n').filter((part) => part.startsWith('CN='));
+  // Node gives nothing for an empty subject, whatever its types say.
+  const subject: string | undefined = certificate.subject;
+  const names = (subject ?? '').split('\n').filter((part) => part.startsWith('CN='));
   return names.length === 1 ? (names[0]?.slice('CN='.length) ?? '') : '';
 }

@@ -92,7 +92,7 @@ export class Idleness {
 }
 
 function certificateProblem(code: string, certificate: X509Certificate): string {
-  const subject = certificate.subject.replaceAll('\n', ', ');
+  const subject = onOneLine(certificate.subject);
   switch (code) {
     case 'CERT_HAS_EXPIRED':
       return `the certificate of "${subject}" expired on ${certificate.validTo}`;
@@ -106,10 +106,15 @@ function certificateProblem(code: string, certificate: X509Certificate): string 
     case 'SELF_SIGNED_CERT_IN_CHAIN':
     case 'DEPTH_ZERO_SELF_SIGNED_CERT':
     case 'CERT_SIGNATURE_FAILURE': {
-      const issuer = certificate.issuer.replaceAll('\n', ', ');
+      const issuer = onOneLine(certificate.issuer);
       return `the certificate of "${subject}" was issued by "${issuer}", which is not a CA that this principal trusts`;
     }
     default:
       return `the certificate of "${subject}" was refused (${code})`;
   }
+}
+
+/** A name in a certificate. Node gives nothing for an empty one, whatever its types say. */
+function onOneLine(name: string | undefined): string {
+  return (name ?? '').replaceAll('\n', ', ');
 }
