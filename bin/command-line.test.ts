@@ -60,6 +60,13 @@ test.each([
   [`${enroll} a --principal-address=https://hub`, '--principal-address "https://hub" is not host or host:port'],
   [`${enroll} a --principal-address=hub:70000`, '--principal-address "hub:70000" is not host or host:port'],
   [`${enroll} a --image=x/argocd-agent:v1`, 'x/argocd-agent:v1 cannot use a token: add --certificate=generate'],
+  [`${enroll} a --label=env`, 'must be key=value with the key of a label, such as env=prod, not "env"'],
+  [`${enroll} a --label=env=prod,-x=1`, 'such as env=prod, not "-x=1"'],
+  [`${enroll} a --label=env=not/a/value`, '"env=not/a/value" has a value that no label can have'],
+  [
+    `${enroll} a --label=argocd.argoproj.io/secret-type=x`,
+    'argoproj.io/secret-type=x": labels of Argo CD, argocd-agent',
+  ],
   [`${enroll} a --token-ttl=0s`, 'must be greater than 0'],
   [`${enroll} a --kubeconfig=FOLDER/closed`, 'the hub at https://127.0.0.1:1 cannot be reached: '],
   ['gitops-controller.ts release --to=flux', '--to must say who goes on with the hub: original'],

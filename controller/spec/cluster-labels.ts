@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isReservedClusterLabel } from '../../lib/argocd/index.ts';
 import { listOf, quoted } from '../hub/index.ts';
 
 /**
@@ -18,20 +19,13 @@ const longestEntry = 317;
 const form =
   /^([a-z0-9]([-a-z0-9.]*[a-z0-9])?\/)?([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?|([A-Za-z0-9][-A-Za-z0-9_.]*)?\*)$/;
 
-/**
- * Labels by which Argo CD, argocd-agent or this controller recognise a Secret, and those by which Argo CD finds what belongs to
- * an Application.
- */
-const reserved =
-  /^(placement-name$|([^/]*\.)?(argoproj\.io|argoproj-labs\.io|apps\.open-cluster-management\.io|app\.kubernetes\.io)\/)/;
-
 const entry = z
   .string({ error: ({ input }) => `must be a text, not ${quoted(input)}` })
   .refine((text) => text.length <= longestEntry && form.test(text), {
     error: ({ input }) =>
       `must be a label key such as env, or the beginning of one and a * such as topology.kubernetes.io/*, not ${quoted(input)}`,
   })
-  .refine((text) => !reserved.test(text), {
+  .refine((text) => !isReservedClusterLabel(text), {
     error: ({ input }) =>
       `is ${quoted(input)}; labels of Argo CD, argocd-agent, this add-on and app.kubernetes.io are reserved`,
   });
@@ -57,5 +51,5 @@ export const defaultClusterLabels: ClusterLabels = {
 /** Whether one of the entries selects a label or claim of this name. No entry selects a reserved one. */
 export function selects(list: readonly string[], name: string): boolean {
   const isSelected = list.some((one) => (one.endsWith('*') ? name.startsWith(one.slice(0, -1)) : name === one));
-  return isSelected && !reserved.test(name);
+  return isSelected && !isReservedClusterLabel(name);
 }

@@ -175,8 +175,13 @@ describe('without Open Cluster Management', { timeout: 400_000 }, () => {
   let manifest: string;
 
   it('one command enrolls an agent, and its manifest connects it', async () => {
-    const { code, out, err } = await operator('enroll', 'edge-1');
+    const { code, out, err } = await operator('enroll', 'edge-1', '--label=env=prod', '--label', 'example.com/zone=a');
     expect({ code, err }).toEqual({ code: 0, err: expect.stringContaining('agent edge-1 is enrolled') });
+    expect((await hubSecret('cluster-edge-1'))?.metadata.labels).toMatchObject({
+      'argocd.argoproj.io/secret-type': 'cluster',
+      env: 'prod',
+      'example.com/zone': 'a',
+    });
     manifest = out;
     expect(manifest).not.toContain('PRIVATE KEY');
     for (const object of objectsOf(manifest)) {
@@ -203,10 +208,12 @@ describe('without Open Cluster Management', { timeout: 400_000 }, () => {
     expect({ code, out }).toEqual({ code: 1, out: '' });
     expect(err).toContain('agent edge-1 is enrolled already (Secret argocd/cluster-edge-1): add --again');
     const before = await hubSecret('cluster-edge-1');
-    const again = await operator('enroll', 'edge-1', '--again');
+    const again = await operator('enroll', 'edge-1', '--again', '--label=env=test');
     expect(again.code, again.err).toBe(0);
     expect(enrolmentIn(again.out).token).not.toBe(enrolmentIn(manifest).token);
-    expect((await hubSecret('cluster-edge-1'))?.metadata.uid).toBe(before?.metadata.uid);
+    const after = (await hubSecret('cluster-edge-1'))?.metadata;
+    expect(after?.uid).toBe(before?.metadata.uid);
+    expect(after?.labels).toEqual({ ...before?.metadata.labels, env: 'test' });
   });
 
   it('a token counts once, for its name, and until it expires', async () => {

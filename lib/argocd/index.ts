@@ -23,6 +23,7 @@ export type { MirrorFailure } from './autonomous/hub/mirror-failure.ts';
 export type { MirrorAdoptionPolicy } from './autonomous/hub/mirror-plan.ts';
 export { mirrorProject, projectObjection } from './autonomous/mirror.ts';
 export { type ListedResource, resourceListChecksum, specChecksum } from './checksums.ts';
+export { isReservedClusterLabel } from './cluster-labels.ts';
 export { matchesAny, matchesGlob } from './glob.ts';
 export { configMapSchema, type GpgKeys, gpgKeysName, isGpgKeys } from './gpg-keys.ts';
 export { impersonatedUser } from './impersonation.ts';

@@ -56,9 +56,15 @@ export function newClusterSecret(namespace: string, entry: ClusterEntry): Secret
 export function enrolledClusterSecret(
   namespace: string,
   entry: Omit<ClusterEntry, 'token'>,
-  { mode, managedBy }: { readonly mode: AgentMode; readonly managedBy: string },
+  own: {
+    readonly mode: AgentMode;
+    /** Labels by which ApplicationSets select the cluster. */
+    readonly labels: Readonly<Record<string, string>>;
+    readonly managedBy: string;
+  },
 ): Secret {
-  const labels = { [wellKnown.managedByLabel]: managedBy };
+  const { mode, managedBy } = own;
+  const labels = { ...own.labels, [wellKnown.managedByLabel]: managedBy };
   return clusterSecret(namespace, entry, { labels, annotations: { [wellKnown.agentModeAnnotation]: mode } });
 }
 

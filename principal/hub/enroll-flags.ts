@@ -1,5 +1,6 @@
-import { boolFlag, durationFlag, oneOf, positive, stringFlag } from '../../lib/ops/index.ts';
+import { boolFlag, durationFlag, listFlag, oneOf, positive, stringFlag } from '../../lib/ops/index.ts';
 import { principalFlags } from '../flags.ts';
+import { clusterLabelsProblem } from './cluster-labels.ts';
 import { hubCommandFlags } from './hub-flags.ts';
 
 /** The flags of `argocd-agent enroll`. */
@@ -31,6 +32,11 @@ export const enrollFlags = {
   'live-access': stringFlag({
     usage: "rights for live access of the hub's users on the cluster: None, Full or the name of a ClusterRole",
     default: 'None',
+  }),
+  label: listFlag({
+    usage:
+      "label of the cluster, key=value, by which the cluster generator of the hub's ApplicationSets selects it; may be repeated",
+    check: clusterLabelsProblem,
   }),
   again: boolFlag({ usage: 'enroll an agent that is enrolled already: new certificate, same cluster' }),
 };

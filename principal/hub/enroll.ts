@@ -16,6 +16,7 @@ import {
 import type { KeyCertificate } from '../../lib/pki/index.ts';
 import { agentClusterSecretName, enrolledClusterSecret } from '../clusters/cluster-secret.ts';
 import { newToken, storeToken } from '../enrolment/tokens.ts';
+import { parseClusterLabels } from './cluster-labels.ts';
 import type { enrollFlags } from './enroll-flags.ts';
 import { explained, type OperatorHub, openHub, type PrincipalAddress, principalParams } from './hub-access.ts';
 import { isHost } from './hub-flags.ts';
@@ -174,8 +175,20 @@ async function writeClusterSecret(
 ): Promise<void> {
   const { name, mode, flags, pki, authority, signal } = enrolment;
   const { namespace } = flags;
+  const labels = parseClusterLabels(flags.label);
+  const isLabelled = Object.keys(labels).length > 0;
   if (known !== undefined && known.metadata.labels?.[wellKnown.managedByLabel] !== pkiManager) {
-    say(`Secret ${namespace}/${known.metadata.name} is not from this command, kept`);
+    if (isLabelled) {
+      const key = { namespace, name: known.metadata.name };
+      await client.mergePatch(
+        secrets,
+        key,
+        { metadata: { uid: known.metadata.uid, labels } },
+        { fieldManager, signal },
+      );
+    }
+    const but = isLabelled ? ', but for its labels' : '';
+    say(`Secret ${namespace}/${known.metadata.name} is not from this command, kept${but}`);
     return;
   }
   const { certificate, key } = await issueClient(authority, name);
@@ -186,7 +199,7 @@ async function writeClusterSecret(
       address: flags['resource-proxy-address'],
       identity: { cert: certificate, key, ca: pki.authorities },
     },
-    { mode, managedBy: pkiManager },
+    { mode, labels, managedBy: pkiManager },
   );
   if (known === undefined) {
     await client.create(secrets, desired, { fieldManager, signal });
@@ -194,7 +207,7 @@ async function writeClusterSecret(
   }
   const { uid, resourceVersion } = known.metadata;
   const { annotations = {} } = desired.metadata;
-  const patch = { metadata: { uid, resourceVersion, annotations }, data: desired.data ?? {} };
+  const patch = { metadata: { uid, resourceVersion, annotations, labels }, data: desired.data ?? {} };
   await client.mergePatch(secrets, { namespace, name: known.metadata.name }, patch, { fieldManager, signal });
 }
 

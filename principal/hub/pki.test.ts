@@ -83,8 +83,8 @@ test("renews the certificates in its cluster Secrets, and nobody else's", async 
   const { certificate, key } = await issueClient(authority, 'edge', new Date(Date.now() + 3_600_000));
   const identity = { cert: certificate, key, ca: authorities };
   const entry = (agent: string) => ({ agent, address: 'proxy:9090', identity });
-  hub.put(enrolledClusterSecret(namespace, entry('edge'), { mode: 'managed', managedBy: pkiManager }));
-  hub.put(enrolledClusterSecret(namespace, entry('theirs'), { mode: 'managed', managedBy: 'somebody' }));
+  hub.put(enrolledClusterSecret(namespace, entry('edge'), { mode: 'managed', labels: {}, managedBy: pkiManager }));
+  hub.put(enrolledClusterSecret(namespace, entry('theirs'), { mode: 'managed', labels: {}, managedBy: 'somebody' }));
   await run();
   expect(hub.writes).toBe(4);
   await run({ now: new Date(Date.now() + 61 * day) });
