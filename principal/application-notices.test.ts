@@ -129,6 +129,7 @@ describe('with destination-based mapping', () => {
       'the cluster in spec.destination.server belongs to agent cluster1: set spec.destination.name to cluster1 and remove the server',
     ],
     ['nothing', {}, 'spec.destination names no cluster: set spec.destination.name to an agent'],
+    ['an agent by name, as a mirror without its marks', { name: 'auto' }, undefined],
     // An application controller of the hub reports this.
     ['an unknown URL', { server: 'https://cluster9' }, undefined],
   ])('an Application that belongs to no agent, for %s', (_, destination, expected) => {

@@ -101,7 +101,11 @@ function hubNotice({ metadata, status }: Application): string | undefined {
 
 /** With destination-based mapping, of an Application whose destination has no name. */
 function destinationNotice({ spec }: Application, { agentOfCluster }: NoticeSources): string | undefined {
-  const { server = '' } = spec.destination ?? {};
+  const { name = '', server = '' } = spec.destination ?? {};
+  if (name !== '') {
+    // A mirror whose marks somebody has removed: they come back.
+    return undefined;
+  }
   if (server === '') {
     return 'spec.destination names no cluster: set spec.destination.name to an agent';
   }
