@@ -34,10 +34,18 @@ export interface Toleration {
 /** A Placement of OCM, with the fields that are read here. */
 export interface Placement extends KubeObject {
   spec?: { tolerations?: Toleration[] };
-  status?: { numberOfSelectedClusters?: number; conditions?: Condition[] };
+  status?: {
+    numberOfSelectedClusters?: number;
+    /** `decisions` are the names of the group's pages. */
+    decisionGroups?: { clusterCount?: number; decisions?: string[] }[];
+    conditions?: Condition[];
+  };
 }
 
-/** One page of a Placement's decisions. `status` is missing for a moment after its creation. */
+/**
+ * One page of a Placement's decisions. `status` is missing for a moment after its creation, and for good as long as it has no
+ * cluster from the beginning.
+ */
 export interface PlacementDecision extends KubeObject {
   status?: { decisions?: { clusterName: string; reason: string }[] };
 }

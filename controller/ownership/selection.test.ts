@@ -31,6 +31,19 @@ test('an incomplete set of decisions is unknown, not empty', () => {
   expect(known(readSelection(reference, going, [page('a')]))).toMatch(/being deleted/);
 });
 
+test('a page that is empty from the beginning never gets a status: the Placement says that it has no clusters', () => {
+  const empty = { metadata: { name: 'p-decision-1' } };
+  const groups = (clusterCount: number | undefined) => ({
+    decisionGroups: [{ ...(clusterCount === undefined ? {} : { clusterCount }), decisions: ['p-decision-1'] }],
+  });
+  expect(known(readSelection(reference, placement(groups(0)), [empty]))).toEqual([]);
+  expect(known(readSelection(reference, placement(groups(undefined)), [empty]))).toEqual([]);
+  expect(known(readSelection(reference, placement(groups(2)), [empty]))).toMatch(/being written/);
+  expect(known(readSelection(reference, placement(groups(0)), [empty, { metadata: { name: 'fresh' } }]))).toMatch(
+    /being written/,
+  );
+});
+
 test('an outdated number does not keep clusters selected, nor does that of a Placement without scheduling', () => {
   expect(known(readSelection(reference, placement({ numberOfSelectedClusters: 1 }), [page('a', 'b')]))).toEqual([
     'a',

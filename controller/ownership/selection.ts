@@ -14,8 +14,9 @@ const schedulingDisabled = 'cluster.open-cluster-management.io/experimental-sche
 /**
  * Reads all pages and groups of the decisions of a Placement.
  *
- * OCM creates a page first and writes its status later. The selection is unknown until every page has a status and their
- * sum equals the number in the Placement's status.
+ * OCM creates a page first and writes its status later, and no status when the page is empty from the beginning. The selection
+ * is unknown until every page has a status, or is in a group that has no clusters by the Placement's status, and until the sum
+ * of the pages equals the number there.
  * @param decisions those labelled with the Placement's name
  */
 export function readSelection(
@@ -33,7 +34,12 @@ export function readSelection(
   if (decisions.length === 0) {
     return { known: false, error: false, problem: `${who} has no decisions yet` };
   }
-  if (decisions.some(({ status }) => status?.decisions === undefined)) {
+  const empty = new Set(
+    placement.status?.decisionGroups?.flatMap(({ clusterCount = 0, decisions: pages = [] }) =>
+      clusterCount === 0 ? pages : [],
+    ),
+  );
+  if (decisions.some(({ status, metadata }) => status?.decisions === undefined && !empty.has(metadata.name))) {
     return { known: false, error: false, problem: `the decisions of ${who} are being written` };
   }
   const clusters = new Set(

@@ -114,7 +114,8 @@ export async function runPlacementController(hub: KubeClient, signal: AbortSigna
       await hub.mergePatch(ocmPlacementDecisions, key, { metadata: { labels } });
     }
     const decisions = clusters.map((clusterName) => ({ clusterName, reason: '' }));
-    if (!isDeepStrictEqual(before?.status?.decisions, decisions)) {
+    // As OCM's own controller, which takes a missing list for an empty one.
+    if (!isDeepStrictEqual(before?.status?.decisions ?? [], decisions)) {
       await hub.mergePatch(ocmPlacementDecisions, key, { status: { decisions } }, { subresource: 'status' });
     }
   }
