@@ -7,7 +7,7 @@ import { MappedAgents } from './clusters/mapped-agents.ts';
 import { type PrincipalCredentials, principalCredentials } from './credentials.ts';
 import { ensurePrincipalUid } from './principal-uid.ts';
 import { Blocklist } from './sessions/blocklist.ts';
-import type { PrincipalSettings } from './settings.ts';
+import { headerWarning, type PrincipalSettings } from './settings.ts';
 
 /** The principal's inputs: the hub's API server, files, and Argo CD's Redis. */
 export interface PrincipalInputs {
@@ -55,6 +55,10 @@ async function authMethod(
   blocklist: Blocklist,
   logger: ProgramLogger,
 ): Promise<AuthMethod> {
+  const warning = headerWarning(settings);
+  if (warning !== undefined) {
+    logger.warn(warning);
+  }
   try {
     return await createAuthMethod(settings.auth, {
       isRevoked: (fingerprint) => blocklist.has(fingerprint),

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { GoExpression } from '../lib/auth/index.ts';
 import { parseFlags } from '../lib/ops/index.ts';
 import { principalFlags } from './flags.ts';
-import { principalSettings } from './settings.ts';
+import { headerWarning, principalSettings } from './settings.ts';
 
 const options = (...args: string[]) =>
   principalSettings(parseFlags(principalFlags, { args: ['--namespace=argocd', ...args], env: {} }).values);
@@ -40,6 +40,20 @@ test.each([
   [['--auth=mtls:CN=(.+)', '--redis-creds-dir-path=/none', '--redis-password=x'], /cannot be combined/],
   [['--auth=mtls:CN=(.+)', '--namespace-create-labels=a'], /is not key=value/],
 ])('%j is refused', (args, message) => expect(() => options(...args)).toThrow(message));
+
+test('agents that name themselves in a header are a risk where others than the proxy reach the port', () => {
+  const header = ['--auth=header:X-Client:^(.+)$', '--insecure-plaintext'];
+  const warningFor = (...args: string[]) => headerWarning(options(...args));
+  expect(warningFor(...header)).toMatch(
+    /whoever reaches port 8443 can claim to be any agent by the header x-client: listen/,
+  );
+  expect(warningFor(...header, '--listen-host=10.0.0.1')).toBeDefined();
+  expect(warningFor(...header, '--listen-host=127.0.0.1.example.com')).toBeDefined();
+  for (const host of ['127.0.0.1', '127.0.0.6', '::1', '[::1]', 'localhost']) {
+    expect(warningFor(...header, `--listen-host=${host}`), host).toBeUndefined();
+  }
+  expect(warningFor('--auth=mtls:CN=(.+)')).toBeUndefined();
+});
 
 test('self-registration needs the resource proxy and a Secret, and is off by default', () => {
   const auth = '--auth=mtls:CN=(.+)';

@@ -1,4 +1,5 @@
 import { type AuthChoice, AuthError, checkPairing, parseAuth } from '../lib/auth/index.ts';
+import { withoutBrackets } from '../lib/base/index.ts';
 import { FatalError } from '../lib/ops/index.ts';
 import { type RedisSettings, redisSettings } from '../lib/redis/index.ts';
 import { parseTlsSettings, type TlsSettings } from '../lib/wire/index.ts';
@@ -74,6 +75,18 @@ export function principalSettings(flags: PrincipalFlags, given: ReadonlySet<stri
     namespaceCreation: namespaceCreation(flags),
     selfRegistration: selfRegistration(flags),
   };
+}
+
+/**
+ * A warning when others than a proxy may reach the port where agents name themselves in a header; undefined when only programs
+ * of the same pod reach it, or agents authenticate in another way.
+ */
+export function headerWarning({ auth, flags }: Pick<PrincipalSettings, 'auth' | 'flags'>): string | undefined {
+  const host = withoutBrackets(flags['listen-host']);
+  if (auth.method !== 'header' || host === 'localhost' || host === '::1' || /^127(\.\d+){3}$/.test(host)) {
+    return undefined;
+  }
+  return `--auth header: whoever reaches port ${flags['listen-port']} can claim to be any agent by the header ${auth.header}: listen beside the proxy alone (--listen-host 127.0.0.1), or let a NetworkPolicy admit only the proxy, and have it replace the header that clients send`;
 }
 
 function checkEnrolment(flags: PrincipalFlags, { method }: AuthChoice): void {

@@ -10,8 +10,10 @@ import { Program } from './program.ts';
 export { freePort } from '../testbed/index.ts';
 export { type CollectedSpan, type Collector, startCollector } from './collector.ts';
 export { giveAgentCredentials, mapAgent, namespace, put, putTls } from './material.ts';
+export { type MeshProxy, startMeshProxy } from './mesh-proxy.ts';
 export { Program } from './program.ts';
 export { type Redis, startRedis } from './redis.ts';
+export { issueSvid } from './svid.ts';
 
 /** An Application or AppProject, loosely typed. */
 export interface ArgoObject extends KubeObject {

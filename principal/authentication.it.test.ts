@@ -1,0 +1,120 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { hash } from 'bcryptjs';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import {
+  application,
+  issueSvid,
+  namespace,
+  type Pair,
+  type Program,
+  pairApplications,
+  startMeshProxy,
+  startPair,
+} from '../e2e/pair/index.ts';
+import { until } from '../lib/base/testing.ts';
+import { issueCertificate, type KeyCertificate } from '../lib/pki/index.ts';
+
+// Agents that prove who they are in other ways than by the name in a certificate of the hub's authority, with both programs as
+// processes. Each test has a principal of its own on the same hub.
+
+let pair: Pair;
+let folder: string;
+const file = (name: string) => join(folder, name);
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'authentication-'));
+  pair = await startPair({ idle: true });
+});
+afterAll(async () => {
+  await pair?.stop();
+  await rm(folder, { recursive: true, force: true });
+});
+
+async function startPrincipal(...args: string[]): Promise<{ program: Program; port: number }> {
+  const { program, port } = await pair.otherPrincipal(['--destination-based-mapping', ...args]);
+  onTestFinished(() => void program.stop());
+  program.start();
+  return { program, port };
+}
+
+async function startAgent(port: number, ...args: string[]): Promise<Program> {
+  const agent = await pair.otherAgent(['--destination-based-mapping', `--server-port=${port}`, ...args]);
+  onTestFinished(() => void agent.stop());
+  agent.start();
+  return agent;
+}
+
+/** An Application that is made on the hub comes to the cluster. */
+async function delivers(name: string, principal: Program, agent: Program): Promise<void> {
+  const destination = { name: pair.name, namespace: 'default' };
+  await pair.hub.client.create(pairApplications, application({ name, namespace, spec: { destination } }));
+  await until(`${name} is on the cluster`, () => pair.managed.client.get(pairApplications, { name, namespace }), {
+    details: () => `${principal.output.slice(-3_000)}\n---\n${agent.output.slice(-3_000)}`,
+  });
+}
+
+/** The SVID of an agent, in the files that its flags name, as SPIFFE's helper keeps them. */
+async function writeSvid(id: string, authority: KeyCertificate = pair.authority): Promise<string[]> {
+  const svid = await issueSvid(authority, id);
+  await writeFile(file('svid_key.pem'), svid.key);
+  await writeFile(file('svid.pem'), svid.certificate);
+  return [`--tls-client-cert=${file('svid.pem')}`, `--tls-client-key=${file('svid_key.pem')}`];
+}
+
+const idOf = (name: string) => `spiffe://example.org/agent/${name}`;
+
+test('userpass: name and password; the agent is out as soon as its user is gone', async () => {
+  const users = async (...names: string[]) => {
+    const hashed = await hash('secret', 4);
+    await writeFile(file('users'), names.map((name) => `${name}:${hashed}\n`).join(''));
+  };
+  await users(pair.name);
+  await writeFile(file('creds'), `${pair.name}:secret`, { mode: 0o600 });
+  await writeFile(file('wrong'), `${pair.name}:guess`, { mode: 0o600 });
+  const { program, port } = await startPrincipal(`--auth=userpass:${file('users')}`);
+
+  const stranger = await startAgent(port, `--creds=userpass:${file('wrong')}`);
+  await program.says(/The name "cluster1" or its password is wrong/);
+  await stranger.stop();
+
+  const agent = await startAgent(port, `--creds=userpass:${file('creds')}`);
+  await delivers('by-password', program, agent);
+  const after = program.output.length;
+  await users('another');
+  await program.says(/An agent is disconnected/, { after });
+});
+
+test('mtls:uri: a SPIFFE ID in the certificate; a new SVID is taken without a restart', async () => {
+  const { program, port } = await startPrincipal('--auth=mtls:uri:^spiffe://example\\.org/agent/([^/]+)$');
+  const foreign = await writeSvid('spiffe://elsewhere.org/agent/cluster1');
+  const agent = await startAgent(port, '--creds=mtls:any', ...foreign);
+  await program.says(/URIs: spiffe:\/\/elsewhere\.org\/agent\/cluster1.* does not match/);
+  await writeSvid(idOf(pair.name));
+  await delivers('by-uri', program, agent);
+});
+
+test('header: a proxy that ends TLS says who the client is, and nobody else is believed', async () => {
+  const auth = '--auth=header:x-forwarded-client-cert:^.*;URI=spiffe://example\\.org/agent/([^,;/]+)$';
+  const { program, port } = await startPrincipal('--insecure-plaintext', auth);
+  const server = await issueCertificate({
+    authority: pair.authority,
+    commonName: 'proxy',
+    hosts: ['127.0.0.1'],
+    usages: ['server'],
+  });
+  const proxy = await startMeshProxy({ server, authority: pair.authority, to: port });
+  onTestFinished(() => proxy.stop());
+
+  const past = await startAgent(port, '--creds=header:any', '--insecure-plaintext');
+  await program.says(/The request has no header x-forwarded-client-cert/);
+  await past.stop();
+
+  const foreign = await writeSvid('spiffe://example.org/other/cluster1');
+  const agent = await startAgent(proxy.port, '--creds=header:any', ...foreign);
+  await program.says(/The header x-forwarded-client-cert does not match/);
+  await writeSvid(idOf(pair.name));
+  await delivers('by-header', program, agent);
+  expect(program.output).not.toContain('can claim to be any agent');
+});
