@@ -1,6 +1,7 @@
 import type { Logger } from '../lib/base/index.ts';
 import type { Informer, Secret } from '../lib/kube/index.ts';
 import { followFiles, followSecret, parseKeyPair, parseTrust, Reloadable, type TlsKeyPair } from '../lib/ops/index.ts';
+import { followWorkload, type WorkloadFields } from '../lib/spiffe/index.ts';
 import type { AgentSettings } from './settings.ts';
 
 /** The agent's TLS material, reloaded while it runs. A part that is not needed is undefined. */
@@ -21,16 +22,22 @@ export function agentCredentials(
     return { clientCertificate: undefined, trust: undefined };
   }
   const { secrets, logger, signal } = context;
+  const endpoint = flags['spiffe-endpoint-socket'];
   const secretOrigin = (name: string) => `Secret ${flags.namespace}/${name}`;
 
   const clientCertificate = new Reloadable({
-    origin: tls.files
-      ? `Files ${flags['tls-client-cert']}, ${flags['tls-client-key']}`
-      : secretOrigin(flags['tls-secret-name']),
+    origin: endpoint
+      ? `SPIFFE Workload API ${endpoint}`
+      : tls.files
+        ? `Files ${flags['tls-client-cert']}, ${flags['tls-client-key']}`
+        : secretOrigin(flags['tls-secret-name']),
     parse: parseKeyPair,
     logger,
   });
-  if (tls.files) {
+  if (endpoint) {
+    const offer = (fields: WorkloadFields) => clientCertificate.offer({ ...fields });
+    void followWorkload({ endpoint, offer, logger, signal });
+  } else if (tls.files) {
     const files = { 'tls.crt': flags['tls-client-cert'], 'tls.key': flags['tls-client-key'] };
     followFiles(files, clientCertificate, signal);
   } else {

@@ -89,9 +89,10 @@ test.each(rows)("--$flag is the original's", ({ flag, type, fallback, env }) => 
   expect(ours.env).toBe(env);
 });
 
-test('two are ours alone', () => {
+test('these are ours alone', () => {
   const known = rows.map(({ flag }) => flag);
   expect(Object.keys(agentFlags).filter((name) => !known.includes(name))).toEqual([
+    'spiffe-endpoint-socket',
     'live-access',
     'terminal-idle-timeout',
   ]);

@@ -10,6 +10,7 @@ import {
   positive,
   stringFlag,
 } from '../lib/ops/index.ts';
+import { endpointProblem } from '../lib/spiffe/index.ts';
 
 const program = { prefix: 'ARGOCD_AGENT' } as const;
 const env = (name: string) => ({ env: `${program.prefix}_${name}` });
@@ -76,6 +77,12 @@ export const agentFlags = {
   'tls-client-key': stringFlag({
     usage: 'file with the client key, instead of the Secret',
     ...env('TLS_CLIENT_KEY_PATH'),
+  }),
+  'spiffe-endpoint-socket': stringFlag({
+    usage:
+      'address of the SPIFFE Workload API (unix:///path or tcp://ip:port) that gives the client certificate, instead of the Secret',
+    ...env('SPIFFE_ENDPOINT_SOCKET'),
+    check: (value) => (value === '' ? undefined : endpointProblem(value)),
   }),
   'keep-alive-ping-interval': durationFlag({
     usage:

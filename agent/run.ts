@@ -100,7 +100,7 @@ export async function runAgent(flags: AgentFlags, context: CommandContext<typeof
   await Promise.all([informing, program.close()]);
 }
 
-/** Undefined where the certificate is in files, or there is none. */
+/** Undefined where the certificate comes from elsewhere than a Secret, or there is none. */
 function certificateKeeper(
   settings: AgentSettings,
   shared: Pick<CertificateKeeperOptions, 'client' | 'secrets' | 'logger'> & {
@@ -111,7 +111,7 @@ function certificateKeeper(
   const { flags, tls } = settings;
   const { credentials, signal, ...rest } = shared;
   // Nobody gives a token to whom he does not know.
-  if (tls === 'plaintext' || tls.files || !tls.verify) {
+  if (tls === 'plaintext' || tls.files || flags['spiffe-endpoint-socket'] !== '' || !tls.verify) {
     return undefined;
   }
   const wait = { timeoutMs: credentialsTimeoutMs, advice: '', signal };
@@ -133,7 +133,7 @@ async function readyToConnect(credentials: AgentCredentials, signal: AbortSignal
   const flag = (names: string) => `Create it, or name another one with ${names}`;
   await credentials.clientCertificate?.ready({
     ...wait,
-    advice: `${flag('--tls-secret-name or --tls-client-cert and --tls-client-key')}, or enroll the agent with argocd-agent enroll on the hub`,
+    advice: `${flag('--tls-secret-name, --tls-client-cert and --tls-client-key, or --spiffe-endpoint-socket')}, or enroll the agent with argocd-agent enroll on the hub`,
   });
   await credentials.trust?.ready({ ...wait, advice: flag('--root-ca-secret-name or --root-ca-path') });
 }

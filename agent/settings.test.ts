@@ -45,6 +45,11 @@ test.each([
   [['--create-namespace'], /needs --destination-based-mapping/],
   [['--tls-client-key=/x'], /Both --tls-client-cert and --tls-client-key have to be given/],
   [['--creds=mtls'], /invalid cred string/],
+  [
+    ['--spiffe-endpoint-socket=unix:///a', '--tls-client-cert=/a', '--tls-client-key=/b'],
+    /--spiffe-endpoint-socket .* cannot be used with --tls-client-cert/,
+  ],
+  [['--spiffe-endpoint-socket=unix:///a', '--insecure-plaintext'], /cannot be used with --insecure-plaintext/],
   [['--creds=userpass:/does/not/exist'], /credential file cannot be read: ENOENT/],
 ])('%j is refused', (args, message) => expect(() => options(...args)).toThrow(message));
 

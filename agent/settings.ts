@@ -48,6 +48,11 @@ export function agentSettings(flags: AgentFlags, given: ReadonlySet<string> = ne
   if (files && (flags['tls-client-cert'] === '' || flags['tls-client-key'] === '')) {
     throw new FatalError('Both --tls-client-cert and --tls-client-key have to be given');
   }
+  const isWorkload = flags['spiffe-endpoint-socket'] !== '';
+  if (isWorkload && (files || flags['insecure-plaintext'])) {
+    const other = files ? '--tls-client-cert' : '--insecure-plaintext';
+    throw new FatalError(`--spiffe-endpoint-socket (ARGOCD_AGENT_SPIFFE_ENDPOINT_SOCKET) cannot be used with ${other}`);
+  }
   return {
     flags,
     mode,

@@ -12,6 +12,7 @@ import {
   type TlsKeyPair,
 } from '../lib/ops/index.ts';
 import type { KeyCertificate } from '../lib/pki/index.ts';
+import { followWorkload, type WorkloadFields } from '../lib/spiffe/index.ts';
 import { type ProxyIdentity, parseProxyIdentity } from './clusters/cluster-secret.ts';
 import { parseAuthority } from './enrolment/authority.ts';
 import { generatedCertificate } from './generated-certificate.ts';
@@ -105,7 +106,9 @@ export function principalCredentials(
     clientTrust:
       tls === 'plaintext' || !tls.requireClientCertificate
         ? undefined
-        : trusted(flags['root-ca-path'], flags['tls-ca-secret-name']),
+        : flags['spiffe-endpoint-socket'] === ''
+          ? trusted(flags['root-ca-path'], flags['tls-ca-secret-name'])
+          : workloadTrust(flags['spiffe-endpoint-socket'], logger, signal),
     resourceProxy: isProxied
       ? live(
           hasProxyFiles ? { 'tls.crt': proxyFiles.certificate, 'tls.key': proxyFiles.key } : undefined,
@@ -134,4 +137,17 @@ export function principalCredentials(
             former: parseFormerKeys(fields),
           })),
   };
+}
+
+/** The authorities of the trust domain, which the SPIFFE Workload API gives with the principal's own identity. */
+function workloadTrust(endpoint: string, logger: Logger, signal: AbortSignal): Reloadable<string> {
+  const trust = new Reloadable<string>({
+    origin: `SPIFFE Workload API ${endpoint}`,
+    parse: (fields) => parseTrust(fields, ['ca.crt']),
+    logger,
+  });
+  // Only that: the resource proxy and the Redis proxy have other authorities, and a key is not needed.
+  const offer = ({ 'ca.crt': authorities }: WorkloadFields) => trust.offer({ 'ca.crt': authorities });
+  void followWorkload({ endpoint, offer, logger, signal });
+  return trust;
 }

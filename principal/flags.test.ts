@@ -117,6 +117,7 @@ test('these are ours alone', () => {
   ).toEqual([
     'autonomous-project-groups',
     'share-repositories',
+    'spiffe-endpoint-socket',
     'agent-disconnect-grace-period',
     'agent-max-objects',
     'agent-max-bytes',

@@ -12,6 +12,7 @@ import {
   positive,
   stringFlag,
 } from '../lib/ops/index.ts';
+import { endpointProblem } from '../lib/spiffe/index.ts';
 
 const program = { prefix: 'ARGOCD_PRINCIPAL' } as const;
 const env = (name: string) => ({ env: `${program.prefix}_${name}` });
@@ -91,6 +92,12 @@ export const principalFlags = {
   'root-ca-path': stringFlag({
     usage: "file with the CA that verifies the agents' certificates, instead of the Secret",
     ...env('TLS_SERVER_ROOT_CA_PATH'),
+  }),
+  'spiffe-endpoint-socket': stringFlag({
+    usage:
+      "address of the SPIFFE Workload API (unix:///path or tcp://ip:port) that gives the CA which verifies the agents' certificates, instead of the Secret; needs --auth mtls:uri",
+    ...env('SPIFFE_ENDPOINT_SOCKET'),
+    check: (value) => (value === '' ? undefined : endpointProblem(value)),
   }),
   'require-client-certs': boolFlag({
     usage: 'require a client certificate from every agent; implied by mtls authentication',

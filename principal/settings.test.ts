@@ -37,6 +37,18 @@ test.each([
     ['--auth=mtls:CN=(.+)', '--tls-min-version=', '--tls-max-version=tls1.2'],
     /--tls-max-version.*minimum TLS version \(tls1.3\) cannot be higher than maximum TLS version \(tls1.2\)/,
   ],
+  [
+    ['--auth=mtls:CN=(.+)', '--spiffe-endpoint-socket=unix:///a'],
+    /--spiffe-endpoint-socket \(ARGOCD_PRINCIPAL_SPIFFE_ENDPOINT_SOCKET\) needs .* set --auth mtls:uri/,
+  ],
+  [
+    ['--auth=mtls:uri:^spiffe://x/(.+)$', '--spiffe-endpoint-socket=unix:///a', '--root-ca-path=/x'],
+    /cannot be used with --root-ca-path/,
+  ],
+  [
+    ['--auth=mtls:uri:^spiffe://x/(.+)$', '--spiffe-endpoint-socket=unix:///a', '--enable-enrolment'],
+    /cannot be used with --enable-enrolment/,
+  ],
   [['--auth=mtls:CN=(.+)', '--redis-creds-dir-path=/none', '--redis-password=x'], /cannot be combined/],
   [['--auth=mtls:CN=(.+)', '--namespace-create-labels=a'], /is not key=value/],
 ])('%j is refused', (args, message) => expect(() => options(...args)).toThrow(message));

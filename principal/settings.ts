@@ -46,6 +46,7 @@ export function principalSettings(flags: PrincipalFlags, given: ReadonlySet<stri
   }
   const settings = tlsSettings(flags);
   checkEnrolment(flags, auth);
+  checkWorkload(flags, auth);
   return {
     flags,
     auth,
@@ -75,6 +76,20 @@ export function principalSettings(flags: PrincipalFlags, given: ReadonlySet<stri
     namespaceCreation: namespaceCreation(flags),
     selfRegistration: selfRegistration(flags),
   };
+}
+
+function checkWorkload(flags: PrincipalFlags, auth: AuthChoice): void {
+  if (flags['spiffe-endpoint-socket'] === '') {
+    return;
+  }
+  const flag = '--spiffe-endpoint-socket (ARGOCD_PRINCIPAL_SPIFFE_ENDPOINT_SOCKET)';
+  if (auth.method !== 'mtls' || auth.source !== 'uri') {
+    throw new FatalError(`${flag} needs agents that are named by SPIFFE IDs: set --auth mtls:uri:^spiffe://…$`);
+  }
+  const other = flags['root-ca-path'] !== '' ? '--root-ca-path' : '--enable-enrolment';
+  if (flags['root-ca-path'] !== '' || flags['enable-enrolment']) {
+    throw new FatalError(`${flag} cannot be used with ${other}`);
+  }
 }
 
 /**

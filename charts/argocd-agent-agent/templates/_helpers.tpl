@@ -165,3 +165,10 @@ ARGOCD_AGENT_REDIS_TLS_ENABLED: redis.tls.enabled
 ARGOCD_AGENT_REDIS_TLS_CA_PATH: redis.tls.ca-path
 ARGOCD_AGENT_REDIS_TLS_INSECURE: redis.tls.insecure
 {{- end }}
+
+{{/* The folder of the socket of the SPIFFE Workload API; empty when it is not used, or is reached by TCP. */}}
+{{- define "agent.spiffeFolder" -}}
+{{- if hasPrefix "unix:" .Values.spiffe.endpointSocket -}}
+{{ .Values.spiffe.endpointSocket | trimPrefix "unix:" | clean | dir }}
+{{- end -}}
+{{- end }}

@@ -71,7 +71,7 @@ quay.io/open-cluster-management/argocd-fleet:{{ .Chart.AppVersion }}
 {{/* Whether the principal gives certificates to agents with a token. */}}
 {{- define "principal.enrolls" -}}
 {{- $p := .Values.principal -}}
-{{- if and .Values.enrolment.enabled (hasPrefix "mtls:" $p.auth) (not $p.tls.server.rootCaPath) (not (include "principal.isOriginal" .)) -}}
+{{- if and .Values.enrolment.enabled (not .Values.spiffe.endpointSocket) (hasPrefix "mtls:" $p.auth) (not $p.tls.server.rootCaPath) (not (include "principal.isOriginal" .)) -}}
 true
 {{- end -}}
 {{- end }}
@@ -220,4 +220,11 @@ REDIS_TLS_INSECURE: redis.tls.insecure
 DESTINATION_BASED_MAPPING: destination-based-mapping
 LABEL_SELECTOR: label-selector
 ENABLE_ENROLMENT: enrolment.enable
+{{- end }}
+
+{{/* The folder of the socket of the SPIFFE Workload API; empty when it is not used, or is reached by TCP. */}}
+{{- define "principal.spiffeFolder" -}}
+{{- if hasPrefix "unix:" .Values.spiffe.endpointSocket -}}
+{{ .Values.spiffe.endpointSocket | trimPrefix "unix:" | clean | dir }}
+{{- end -}}
 {{- end }}

@@ -1,0 +1,1 @@
+export { endpointProblem, followWorkload, type WorkloadFields } from './workload.ts';
