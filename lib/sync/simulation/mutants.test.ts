@@ -152,8 +152,8 @@ const mutants: Mutant[] = [
   {
     invariant: 'a repository follows its project',
     file: 'argocd/replicas/hub/repositories.ts',
-    from: 'publisher.reconsider((secret) =>',
-    to: 'void ((secret: RepositorySecret) =>',
+    from: '(isRepository(secret) && projectOfRepository(secret) === name) || isShared(secret)',
+    to: 'isShared(secret)',
   },
   {
     invariant: 'an agent cannot change a project that belongs to the hub',
