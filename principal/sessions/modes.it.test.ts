@@ -208,7 +208,7 @@ describe('a managed agent beside it', () => {
     const conditions = [{ type: 'ComparisonError', message: 'authentication required' }];
     await managed.client.mergePatch(pairApplications, there, { status: { conditions } });
     expect(await until('the reason', warning, logs())).toBe(
-      `the hub keeps credentials for its source: Secret ${namespace}/repo-kept has no project; set project: store in it, or add the repository on the cluster`,
+      `the hub keeps credentials for its source: Secret ${namespace}/repo-kept has no project; set project: store in it, share such repositories (--share-repositories of the principal), or add the repository on the cluster`,
     );
     await hub.client.mergePatch(secrets, { name: 'repo-kept', namespace }, { data: { project: btoa('store') } });
     await until('the Secret', () => managed.client.get(secrets, { name: 'repo-kept', namespace }), logs());
