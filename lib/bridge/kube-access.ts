@@ -61,6 +61,7 @@ export function startInformer<T extends KubeObject>(options: {
   namespace?: string | undefined;
   labelSelector?: string;
   fieldSelector?: string;
+  indexers?: Record<string, (object: T) => string[]>;
   /** Shrinks objects before they are cached. */
   transform?: (object: T) => T;
   logger: Logger;

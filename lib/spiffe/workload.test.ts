@@ -4,9 +4,9 @@ import { createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
+import { X509SVIDResponse } from '../../proto/gen/workloadapi/workload.ts';
 import { until } from '../base/testing.ts';
 import { createAuthority, issueCertificate } from '../pki/index.ts';
-import { splitDer } from './der.ts';
 import { endpointProblem, followWorkload, type WorkloadFields } from './index.ts';
 import { type GivenSvid, startWorkloadEndpoint } from './testing.ts';
 
@@ -86,6 +86,17 @@ test.each([
   expect(offered).toEqual([]);
 });
 
+test('an identity that cannot be read is not offered', async () => {
+  const bytes = Buffer.from('x');
+  const one = { spiffeId: 'spiffe://x/one', x509Svid: bytes, x509SvidKey: bytes, bundle: bytes };
+  const message = X509SVIDResponse.encode({ svids: [one] }).finish();
+  const head = Buffer.alloc(5);
+  head.writeUInt32BE(message.length, 1);
+  const { reasons, offered } = follow(await startRawServer(Buffer.concat([head, message])));
+  await until('it says so', () => reasons.some((one) => one.startsWith('its identity cannot be read')));
+  expect(offered).toEqual([]);
+});
+
 /** A server of HTTP/2 that answers any stream with these bytes. */
 async function startRawServer(bytes: Buffer): Promise<string> {
   const { createServer: createHttp2Server } = await import('node:http2');
@@ -135,14 +146,3 @@ test.each([
 ])('the address %j is none', (address) =>
   expect(endpointProblem(address)).toContain('must be unix:///path/of/the/socket or tcp://<IP address>:<port>'),
 );
-
-test('certificates one after the other', () => {
-  expect(splitDer(Uint8Array.of(0x30, 1, 7, 0x30, 0x81, 1, 8))).toEqual([
-    Uint8Array.of(0x30, 1, 7),
-    Uint8Array.of(0x30, 0x81, 1, 8),
-  ]);
-  expect(splitDer(new Uint8Array())).toEqual([]);
-  for (const bytes of [[0x31, 0], [0x30], [0x30, 2, 1], [0x30, 0x80], [0x30, 0x84, 0, 0, 0, 1, 1], [0x30, 0x82, 1]]) {
-    expect(() => splitDer(Uint8Array.from(bytes)), String(bytes)).toThrow(/certificate/);
-  }
-});

@@ -1,8 +1,8 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { connect as connectHttp2 } from 'node:http2';
 import { connect as connectSocket, isIP } from 'node:net';
 import { X509SVIDResponse } from '../../proto/gen/workloadapi/workload.ts';
 import { Backoff, type Logger, sleep, splitHostPort } from '../base/index.ts';
-import { pemOf, splitDer } from './der.ts';
 
 /** The default identity of a workload, PEM. The names are those of TLS Secrets. */
 export interface WorkloadFields {
@@ -139,13 +139,25 @@ function fieldsOf(answer: Uint8Array): WorkloadFields {
   if (svid === undefined) {
     throw new Error('its answer has no identity');
   }
-  const certificates = (der: Uint8Array) =>
-    splitDer(der)
-      .map((one) => pemOf('CERTIFICATE', one))
-      .join('');
-  return {
-    'tls.crt': certificates(svid.x509Svid),
-    'tls.key': pemOf('PRIVATE KEY', svid.x509SvidKey),
-    'ca.crt': certificates(svid.bundle),
-  };
+  try {
+    const key = createPrivateKey({ key: Buffer.from(svid.x509SvidKey), format: 'der', type: 'pkcs8' });
+    return {
+      'tls.crt': certificatesOf(svid.x509Svid),
+      'tls.key': key.export({ format: 'pem', type: 'pkcs8' }).toString(),
+      'ca.crt': certificatesOf(svid.bundle),
+    };
+  } catch (error) {
+    throw new Error(`its identity cannot be read: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+/** Certificates that stand one after the other as DER, as PEM. @throws Error when the bytes are none */
+function certificatesOf(der: Uint8Array): string {
+  let text = '';
+  for (let at = 0; at < der.length; ) {
+    const certificate = new X509Certificate(der.subarray(at));
+    text += certificate.toString();
+    at += certificate.raw.length;
+  }
+  return text;
 }
