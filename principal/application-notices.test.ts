@@ -90,7 +90,7 @@ function notice(
     agentOfCluster: (key) => all.agentOf(key),
     project: (name) => projects[name],
     isFor: (project, one) => isProjectForAgent(project, { agent: one, clusters: [] }, mapping),
-    secrets: () => [{ metadata: { name: 'other' }, data: {} }, ...held],
+    secrets: () => held,
     shares,
     hasSecret: (secret) => projectOfRepository(secret) === 'open' && secret.metadata.labels?.env !== 'test',
   };
@@ -215,7 +215,6 @@ describe("credentials that stay on the hub, while the cluster's Argo CD cannot c
     ['they are for another project', failing('open'), [secret({ project: 'strict' })]],
     ['there are none', failing('open'), [secret({ password: '' })]],
     ['another repository', failing('open'), [secret({ url: 'https://git.example.com/shop2' })]],
-    ['no repository', failing('open'), [secret({}, { 'argocd.argoproj.io/secret-type': 'cluster' })]],
     ['another error', failing('open', 'SyncError'), [secret({})]],
     ['no address', failing('open', 'ComparisonError', { source: null, sources: [{ repoURL: 5 }, null] }), [secret({})]],
   ])('nothing is said: %s', (_, failed, held) => {

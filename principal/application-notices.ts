@@ -4,7 +4,6 @@ import {
   annotations,
   hasCredentials,
   isForRepository,
-  isRepository,
   isSkipped,
   isUntouchedDefault,
   type Mapping,
@@ -35,7 +34,7 @@ export interface NoticeSources {
   readonly project: (name: string) => AppProject | undefined;
   /** Whether a managed agent gets an AppProject of the hub. */
   readonly isFor: (project: AppProject, agent: string) => boolean;
-  /** The Secrets in the principal's namespace, those of repositories among them. */
+  /** The Secrets of repositories and credential templates in the principal's namespace. */
   readonly secrets: () => readonly RepositorySecret[];
   /** Whether a managed agent gets a Secret of the hub. */
   readonly hasSecret: (secret: RepositorySecret, agent: string) => boolean;
@@ -146,7 +145,7 @@ function repositoryNotice({ spec, status }: Application, agent: string, sources:
   }
   const name = spec.project || 'default';
   const usable = sources.secrets().filter((secret) => {
-    const own = isRepository(secret) ? projectOfRepository(secret) : '';
+    const own = projectOfRepository(secret);
     return (own === undefined || own === name) && hasCredentials(secret);
   });
   // Addresses may have credentials in them, and this text is logged: the Secrets' names must do.

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { isRepository, type RepositorySecret } from '../lib/argocd/index.ts';
 import type { Logger } from '../lib/base/index.ts';
 import { wellKnown } from '../lib/base/index.ts';
 import { allSynced, argoApplications, argoAppProjects, startInformer, syncSelector } from '../lib/bridge/index.ts';
@@ -23,6 +24,9 @@ const reminderMs = 30_000;
 const rightsAttempts = 4;
 const rightsIntervalMs = 1_000;
 
+/** Index of the cache of Secrets: under the empty value, those of repositories and credential templates. */
+export const repositorySecrets = 'repositories';
+
 /** The principal's caches of the hub, by the names that operators know. */
 export type PrincipalCaches = ReturnType<typeof principalCaches>;
 
@@ -36,7 +40,13 @@ export function principalCaches(
   const named = (name: string) =>
     startInformer({ ...shared, type: configMaps, namespace, fieldSelector: `metadata.name=${name}` });
   return {
-    Secrets: startInformer({ ...shared, type: secrets, namespace }),
+    Secrets: startInformer({
+      ...shared,
+      type: secrets,
+      namespace,
+      // Each of many clusters has a Secret, too.
+      indexers: { [repositorySecrets]: (secret) => (isRepository(secret as RepositorySecret) ? [''] : []) },
+    }),
     Applications: startInformer({ ...shared, type: argoApplications, labelSelector, transform: shareTexts() }),
     AppProjects: startInformer({ ...shared, type: argoAppProjects, namespace, labelSelector }),
     'blocked certificates': named(blocklistName),

@@ -28,7 +28,7 @@ import { configMaps, type KubeClient, secrets } from '../lib/kube/index.ts';
 import type { Detail } from '../lib/ops/index.ts';
 import { type ObjectRef, processRuntime } from '../lib/sync/index.ts';
 import { type NoticeSources, noticeOn, ProjectDecisions } from './application-notices.ts';
-import type { PrincipalCaches } from './caches.ts';
+import { type PrincipalCaches, repositorySecrets } from './caches.ts';
 import type { PrincipalFlags } from './flags.ts';
 import { hubNamespaceCreator, type NamespaceCreation, principalFieldManager } from './namespaces.ts';
 import type { AgentQuotas } from './quotas/agent-quotas.ts';
@@ -168,7 +168,7 @@ export function hubSync(options: {
         isAdmitted: (one) => isAdmitted(one) && !isMirrorMarked(one),
         project: (name) => caches.AppProjects.get({ namespace, name }) as AppProject | undefined,
         isFor: (project, name) => decisions.of(project, name),
-        secrets: () => caches.Secrets.list() as RepositorySecret[],
+        secrets: () => caches.Secrets.byIndex(repositorySecrets, '') as RepositorySecret[],
         hasSecret: publishedRepositories.isFor,
         shares,
       }),
