@@ -88,16 +88,16 @@ test('a cluster gets its certificate when the add-on has come to rest, or does n
   const changes = (version: number) => {
     known.addOn = { metadata: { resourceVersion: `${version}` } };
   };
-  const again = { requeueAfterMs: 250 };
+  const again = (requeueAfterMs: number) => ({ requeueAfterMs });
   changes(1);
-  expect(await reconcile()).toEqual(again);
+  expect(await reconcile()).toEqual(again(250));
   vi.advanceTimersByTime(200);
-  expect(await reconcile()).toEqual(again);
+  expect(await reconcile()).toEqual(again(50));
   changes(2);
   vi.advanceTimersByTime(200);
-  expect(await reconcile()).toEqual(again);
+  expect(await reconcile()).toEqual(again(250));
   vi.advanceTimersByTime(200);
-  expect(await reconcile()).toEqual(again);
+  expect(await reconcile()).toEqual(again(50));
   expect(written).toEqual([]);
   vi.advanceTimersByTime(50);
   expect(await reconcile()).toBeUndefined();

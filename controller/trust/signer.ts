@@ -112,8 +112,9 @@ export class Signer {
       return this.#refuse(csr, found, signal);
     }
     const held = this.#held.get(name) ?? (await this.#sign(csr, cluster, request as SigningRequest, found, signal));
-    if (!isApproved(csr) || !this.#isAtRest(cluster, held)) {
-      return { requeueAfterMs: restMs };
+    const requeueAfterMs = isApproved(csr) ? this.#observeAddOn(cluster, held) : restMs;
+    if (requeueAfterMs > 0) {
+      return { requeueAfterMs };
     }
     await this.#patch(csr, 'status', { certificate: Buffer.from(held.certificate).toString('base64') }, signal);
     this.#deps.logger.info({ cluster, request: name, until: held.until }, 'signed a client certificate');
@@ -126,14 +127,15 @@ export class Signer {
     return performance.now() - since < cacheLagMs;
   }
 
-  #isAtRest(cluster: string, held: Held): boolean {
+  /** Notes the add-on's version, and returns how long the certificate waits for it to rest, in milliseconds; 0: not at all. */
+  #observeAddOn(cluster: string, held: Held): number {
     const now = performance.now();
     const version = this.#deps.caches.addOns.get({ namespace: cluster, name: addOnName })?.metadata.resourceVersion;
     if (version !== held.version) {
       held.version = version;
       held.seenAt = now;
     }
-    return now - held.seenAt >= restMs || now - held.since >= maxRestMs;
+    return Math.max(0, Math.ceil(Math.min(held.seenAt + restMs, held.since + maxRestMs) - now));
   }
 
   /** The foundation of a cluster's certificates, or why the cluster gets none. */
