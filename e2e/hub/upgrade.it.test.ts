@@ -15,7 +15,7 @@ import {
 } from '../../lib/kube/index.ts';
 import { waitForObject } from '../fleet/index.ts';
 import { type ImageRecipe, type Node, projectImage, projectImageOf, standardImages, startNode } from '../node/index.ts';
-import { type Ocm, startOcm } from '../ocm/index.ts';
+import { type Ocm, ocmPlacementDecisions, startOcm } from '../ocm/index.ts';
 import { type Cluster, startCluster } from '../testbed/index.ts';
 import { toolPath } from '../tools/index.ts';
 import { addonChart, argoCdCrds, helm, installCrds, ocmCrds, readCrds } from './index.ts';
@@ -76,7 +76,18 @@ beforeAll(async () => {
   const images = { ...standardImages(toolPath), 'quay.io/open-cluster-management/argocd-fleet': own };
   node = await startNode({ cluster: hub, dir: folder, images });
   const tag = hasHistory ? { tag: 'earlier' } : {};
-  await onHub('install', earlierChart, '--create-namespace', '--wait', '--timeout', '5m', ...given(tag));
+  await onHub('install', earlierChart, '--create-namespace', ...given(tag));
+  // The earlier version waits for the status of the decisions. OCM writes it when a cluster has come, even if it left since.
+  const decision = { namespace: 'argocd', name: 'placement-decision-1' };
+  await waitForObject(hub.client, ocmPlacementDecisions, decision, (found) => found !== undefined, {
+    timeoutMs: 60_000,
+  });
+  await hub.client.mergePatch(
+    ocmPlacementDecisions,
+    decision,
+    { status: { decisions: [] } },
+    { subresource: 'status' },
+  );
 }, slow);
 afterAll(async () => {
   await ocm?.stop();
