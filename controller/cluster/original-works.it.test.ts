@@ -37,16 +37,18 @@ test("argocd-pull-integration's works go before ours come, and what the cluster 
   await hub.fixture.placement(ns, 'placement', [a, b]);
   await hub.fixture.gitOpsCluster(ns, 'fleet', 'placement');
   hub.start();
-  await Promise.all([a, b].map((cluster) => isGone(cluster, programWork)));
   const found = await letsGo(b);
   await letsGo(a);
   const message = /must first let go of argocd-pull-integration's ManifestWork argocd-agent-cr-argocd-fleet/;
   await hub.fixture.conditionIs([ns, 'fleet'], 'ManifestWorkCreated', 'False', message);
   await hub.idle();
   expect([await hub.work(a, 'agent'), await hub.work(b, 'agent')]).toEqual([undefined, undefined]);
+  // It may have the right to the ArgoCD, without which the cluster cannot let the ArgoCD go.
+  expect([await get(a, programWork), await get(b, programWork)]).not.toContain(undefined);
 
   await hub.fixture.reportWork(a, argoCdWork);
   await isGone(a, argoCdWork);
+  await isGone(a, programWork);
   await hub.enrolled(a);
 
   // A work that cannot be applied writes nothing. Ours may bring what it lacks.
@@ -59,6 +61,7 @@ test("argocd-pull-integration's works go before ours come, and what the cluster 
   };
   const conditions = [{ ...failed, observedGeneration: found.metadata.generation }] as unknown as Condition[];
   await hub.client.mergePatch(manifestWorks, found.metadata, { status: { conditions } }, { subresource: 'status' });
+  await isGone(b, programWork);
   await hub.enrolled(b);
   expect(await get(b, argoCdWork)).toBeDefined();
   for (const name of workNames) {

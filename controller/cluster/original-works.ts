@@ -19,8 +19,8 @@ export function isOriginal({ metadata }: ManifestWork): boolean {
 
 /**
  * Takes a cluster over from the works of argocd-pull-integration, so that at no time two works write the same object. The
- * cluster lets the objects go that ours go on with, such as the ArgoCD. The work with the add-on's program is deleted: the
- * program writes the agent's certificate and argocd-operator.
+ * cluster lets the objects go that ours go on with, such as the ArgoCD. Then the work with the add-on's program is deleted:
+ * the program writes the agent's certificate and argocd-operator.
  * @throws NotDeliverableError until the cluster has done that
  */
 export async function releaseOriginals(
@@ -28,9 +28,10 @@ export async function releaseOriginals(
   { cluster, signal }: Pick<Enrolment, 'cluster' | 'signal'>,
 ): Promise<void> {
   const writing: string[] = [];
-  for (const work of caches.works.list(cluster).filter(isOriginal)) {
-    const { name } = work.metadata;
-    if (isTemplateWork(name) || hasLetGo(work)) {
+  const originals = caches.works.list(cluster).filter(isOriginal);
+  const isTemplate = ({ metadata }: ManifestWork) => isTemplateWork(metadata.name);
+  for (const work of originals.filter((one) => !isTemplate(one))) {
+    if (hasLetGo(work)) {
       await applier.remove(manifestWorks, work, signal);
     } else if (!isLettingGo(work)) {
       await client.mergePatch(manifestWorks, work.metadata, letGo, { fieldManager, signal });
@@ -38,7 +39,13 @@ export async function releaseOriginals(
       // It writes nothing. Ours may bring what it lacks, such as the right to its objects.
       continue;
     }
-    writing.push(name);
+    writing.push(work.metadata.name);
+  }
+  // The add-on's work may have the right to the other works' objects. Without it they could not be let go, and would be
+  // written again as soon as ours bring it back.
+  for (const work of writing.length > 0 ? [] : originals.filter(isTemplate)) {
+    await applier.remove(manifestWorks, work, signal);
+    writing.push(work.metadata.name);
   }
   if (writing.length > 0) {
     throw new NotDeliverableError(

@@ -422,9 +422,10 @@ async function actAsAddOnProgram(): Promise<void> {
   ended.signal.addEventListener('abort', () => void program?.kill());
 }
 
-/** Counts how often the content of what both sides deliver to the cluster changes. */
+/** Follows the content of what both sides deliver to the cluster. */
 class Changes {
-  readonly #counts = new Map<string, number>();
+  /** Each content since the last reset, by kind and key. */
+  readonly #contents = new Map<string, string[]>();
 
   constructor(client: KubeClient) {
     const content = ({ metadata: _, status: __, ...rest }: KubeObject & { status?: unknown }) => JSON.stringify(rest);
@@ -434,7 +435,7 @@ class Changes {
         updated: (old, now) => {
           const key = `${type.kind} ${keyOf(now)}`;
           if (content(old) !== content(now)) {
-            this.#counts.set(key, (this.#counts.get(key) ?? 0) + 1);
+            this.#contents.set(key, [...(this.#contents.get(key) ?? []), content(now)]);
           }
         },
       });
@@ -443,16 +444,16 @@ class Changes {
   }
 
   reset(): void {
-    this.#counts.clear();
+    this.#contents.clear();
   }
 
   has(key: string): boolean {
-    return this.#counts.has(key);
+    return this.#contents.has(key);
   }
 
-  /** What changed more than once, which it does when two write it. */
+  /** What changed more than once, which it does when two write it, with its contents. */
   repeated(): string[] {
-    return [...this.#counts].flatMap(([key, count]) => (count > 1 ? [`${key}: ${count} times`] : []));
+    return [...this.#contents].flatMap(([key, all]) => (all.length > 1 ? [`${key}:\n${all.join('\n')}`] : []));
   }
 }
 
