@@ -64,6 +64,7 @@ export const projectImageOf =
   (project: string): ImageRecipe =>
   ({ address }) => ({
     user: { name: 'nonroot', uid: 65532, gid: 65532 },
+    entrypoint: ['argocd-agent'],
     workingDir: '/',
     env: { NODE_ENV: 'production' },
     files: {
