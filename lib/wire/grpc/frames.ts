@@ -40,13 +40,24 @@ export interface Frame {
   readonly isCompressed: boolean;
 }
 
-/** Cuts a byte stream into gRPC messages. An unfinished message is bounded by `maxBytes`. */
+/** Smaller pieces of an unfinished message are copied together: each that is kept costs some 100 bytes beside its own. */
+const blockBytes = 4 * 1024;
+/** Pieces that an unfinished message may come in, beside one for every 64 bytes. Each costs the time of an event. */
+const anyPieces = 1_024;
+const leastPieceBytes = 64;
+
+/** Cuts a byte stream into gRPC messages. An unfinished message is bounded by `maxBytes`, and so is the memory for it. */
 export class FrameReader {
   readonly #maxBytes: number;
   /** Whether the peer announced gzip. */
   readonly #gzip: boolean;
   #chunks: Uint8Array[] = [];
   #buffered = 0;
+  /** Pieces since the last message. */
+  #pieces = 0;
+  /** The last of the chunks is a part of this block, if there is one: its first `#filled` bytes. */
+  #block: Buffer | undefined;
+  #filled = 0;
   /** Bytes needed to go on: the prefix, or the prefix and the message. */
   #wanted = prefixBytes;
 
@@ -67,16 +78,33 @@ export class FrameReader {
 
   /** Takes bytes. */
   push(chunk: Uint8Array): void {
-    this.#chunks.push(chunk);
     this.#buffered += chunk.byteLength;
+    this.#pieces++;
+    if (this.#chunks.length === 0 || chunk.byteLength >= blockBytes) {
+      this.#chunks.push(chunk);
+      this.#block = undefined;
+      return;
+    }
+    if (this.#block === undefined || this.#filled + chunk.byteLength > blockBytes) {
+      this.#block = Buffer.allocUnsafeSlow(blockBytes);
+      this.#filled = 0;
+      this.#chunks.push(this.#block);
+    }
+    this.#block.set(chunk, this.#filled);
+    this.#filled += chunk.byteLength;
+    this.#chunks[this.#chunks.length - 1] = this.#block.subarray(0, this.#filled);
   }
 
   /**
    * The next message that is complete; undefined when more bytes are needed.
    *
-   * @throws GrpcError `resourceExhausted` for a message over the limit, `internal` for anything malformed
+   * @throws GrpcError `resourceExhausted` for a message over the limit, `internal` for anything malformed,
+   *   `invalidArgument` for one in pieces of a few bytes
    */
   next(): Frame | undefined {
+    if (this.#pieces > anyPieces + this.#buffered / leastPieceBytes) {
+      throw new GrpcError(grpcStatus.invalidArgument, `a message comes in ${this.#pieces} pieces of a few bytes`);
+    }
     if (this.#buffered < this.#wanted) {
       return undefined;
     }
@@ -99,6 +127,7 @@ export class FrameReader {
     }
     this.#chunks = bytes.length > end ? [bytes.subarray(end)] : [];
     this.#buffered = bytes.length - end;
+    this.#pieces = 0;
     this.#wanted = prefixBytes;
     return { payload: bytes.subarray(prefixBytes, end), isCompressed: flag === 1 };
   }
@@ -110,6 +139,7 @@ export class FrameReader {
         ? Buffer.from(only.buffer, only.byteOffset, only.byteLength)
         : Buffer.concat(this.#chunks, this.#buffered);
     this.#chunks = [bytes];
+    this.#block = undefined;
     return bytes;
   }
 }
