@@ -1,7 +1,7 @@
 import { BoundedMap, type RateLimit, TokenBucket } from '../../base/index.ts';
 
 /**
- * How often an agent may log in, and how often it may open a stream. A login costs two signatures, a stream the comparison of
+ * How often an agent may log in, renew its token, and open a stream. Logins and renewals cost signatures, a stream the comparison of
  * all that both sides have. Agents that lose their connection again and again wait between their attempts.
  */
 const limit: RateLimit = { burst: 100, perSecond: 2 };

@@ -82,7 +82,7 @@ const revoked = () => {
 
 const good = { method: 'mtls', credentials: {}, mode: 'managed', version: '1.2.3', agentNamespace: 'argocd' };
 const logIn = async (keeper: AuthCalls, change: object = {}, peer: ClientInfo = peerWith(certificates.one)) =>
-  AuthResponse.decode(await keeper.authenticate(AuthRequest.encode({ ...good, ...change }).finish(), peer));
+  AuthResponse.decode((await keeper.authenticate(AuthRequest.encode({ ...good, ...change }).finish(), peer)).answer);
 
 const failed = failure(grpcStatus.unauthenticated, 'authentication failed');
 
@@ -163,6 +163,21 @@ const renew = async (keeper: AuthCalls, refreshToken: string) =>
   AuthResponse.decode(
     await keeper.refreshToken(RefreshTokenRequest.encode({ refreshToken }).finish(), peerWith(certificates.one)),
   );
+
+test('an agent that renews its token too often has to wait, and no other one', async () => {
+  vi.useFakeTimers({ toFake: ['performance'] });
+  const calls = authCalls();
+  const { refreshToken } = await tokens.issue(identity);
+  for (let renewal = 0; renewal < 100; renewal++) {
+    await renew(calls, refreshToken);
+  }
+  await expect(renew(calls, refreshToken)).rejects.toEqual(failure(grpcStatus.unavailable, 'too many logins at once'));
+  expect(refused).toEqual(['too-often']);
+  await renew(calls, (await tokens.issue({ agent: 'two', mode: 'managed' })).refreshToken);
+  vi.advanceTimersByTime(500);
+  await renew(calls, refreshToken);
+  await expect(renew(calls, refreshToken)).rejects.toThrow('too many logins');
+});
 
 test('a renewal returns only the tokens, and replaces the refresh token near its end', async () => {
   const { refreshToken } = await tokens.issue(identity);

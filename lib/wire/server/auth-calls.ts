@@ -35,13 +35,14 @@ const answers = {
 export class AuthCalls {
   readonly #options: WireServerOptions;
   readonly #logins = new AgentRate();
+  readonly #renewals = new AgentRate();
 
   constructor(options: WireServerOptions) {
     this.#options = options;
   }
 
-  /** Answers a login (protobuf in, protobuf out). @throws GrpcError */
-  async authenticate(bytes: Uint8Array, peer: ClientInfo): Promise<Uint8Array> {
+  /** Answers a login (protobuf in, protobuf out), and tells whose it was. @throws GrpcError */
+  async authenticate(bytes: Uint8Array, peer: ClientInfo): Promise<{ agent: string; answer: Uint8Array }> {
     const { logger, tokens, version, principalNamespace } = this.#options;
     const message = AuthRequestMessage.decode(bytes);
     const { mode } = message;
@@ -72,7 +73,7 @@ export class AuthCalls {
     }
     const pair = await tokens.issue(identity);
     logger.info({ ...about, agent }, 'An agent has logged in');
-    return AuthResponse.encode({ ...pair, version, principalNamespace }).finish();
+    return { agent, answer: AuthResponse.encode({ ...pair, version, principalNamespace }).finish() };
   }
 
   /** Answers a renewal of an access token. @throws GrpcError */
@@ -80,7 +81,13 @@ export class AuthCalls {
     const { tokens } = this.#options;
     const { refreshToken } = RefreshTokenRequest.decode(bytes);
     try {
-      const pair = await tokens.refresh(refreshToken, (identity) => this.#options.authorize?.(identity, peer));
+      const pair = await tokens.refresh(refreshToken, async (identity) => {
+        const { agent } = identity;
+        if (!this.#renewals.tryTake(agent)) {
+          throw new AuthError('too-often', `It renews its token more than ${AgentRate.text}`, { agent });
+        }
+        await this.#options.authorize?.(identity, peer);
+      });
       return AuthResponse.encode(
         AuthResponse.fromPartial({ accessToken: pair.accessToken, refreshToken: pair.refreshToken ?? '' }),
       ).finish();

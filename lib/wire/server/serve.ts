@@ -3,7 +3,7 @@ import { PushSummary } from '../../../proto/gen/eventstreamapi/eventstream.ts';
 import { VersionResponse } from '../../../proto/gen/versionapi/version.ts';
 import type { AgentIdentity, ClientInfo } from '../../auth/index.ts';
 import { defaultConnectionLimits } from '../grpc/server/connection-rate.ts';
-import { listenGrpc, type ServerConnection } from '../grpc/server/server.ts';
+import { clientOf, listenGrpc, type ServerConnection } from '../grpc/server/server.ts';
 import type { ServerCall } from '../grpc/server/server-call.ts';
 import { GrpcError, grpcStatus } from '../grpc/status.ts';
 import { collectUnary, paths } from '../methods.ts';
@@ -14,12 +14,21 @@ import { logStreamCodec } from '../streams/log-stream-data.ts';
 import { defaultMaxMessageBytes } from '../streams/stream.ts';
 import { AgentRate } from './agent-rate.ts';
 import { AuthCalls, shortened } from './auth-calls.ts';
+import { OpenCalls } from './open-calls.ts';
 import type { Session, WireServer, WireServerOptions } from './server-options.ts';
 
 const defaultKeepalive = { intervalMs: 15_000, timeoutMs: 10_000 };
 const defaultTimeouts = { requestMs: 15_000, idleMs: 60_000, messageMs: 300_000 };
 /** Room for incomplete messages of many agents at a time. */
 const minReceivingBytes = 128 * 1024 * 1024;
+/** Calls with one request and one answer. */
+const requestPaths: ReadonlySet<string> = new Set([
+  paths.authenticate,
+  paths.refreshToken,
+  paths.version,
+  paths.enroll,
+  paths.renew,
+]);
 /** Requests of unary calls are small: credentials and tokens. */
 const maxCredentialsBytes = 64 * 1024;
 
@@ -85,6 +94,7 @@ class AgentService {
   readonly #authCalls: AuthCalls;
   readonly #sessions = new Map<string, OpenStream>();
   readonly #streams = new AgentRate();
+  readonly #open = new OpenCalls();
 
   constructor(options: WireServerOptions) {
     this.#options = options;
@@ -129,12 +139,16 @@ class AgentService {
       return;
     }
     const { requestMs } = { ...defaultTimeouts, ...this.#options.timeouts };
-    const limits = { maxBytes: maxCredentialsBytes, timeoutMs: requestMs, peer: connection.address };
+    const limits = { maxBytes: maxCredentialsBytes, timeoutMs: requestMs, peer: clientOf(connection) };
+    if (requestPaths.has(call.path) && !this.#open.admitRequest(call, connection)) {
+      call.finish(grpcStatus.unavailable, 'too many requests at once on this connection');
+      return;
+    }
     switch (call.path) {
       case paths.authenticate:
         collectUnary(call, limits, async (bytes) => {
-          const answer = await this.#authCalls.authenticate(bytes, peer);
-          connection.authenticated();
+          const { agent, answer } = await this.#authCalls.authenticate(bytes, peer);
+          this.#admit(agent, call, connection);
           return answer;
         });
         break;
@@ -195,7 +209,7 @@ class AgentService {
     this.#authCalls
       .identify(call, peer)
       .then((identity) => {
-        connection.authenticated();
+        this.#admit(identity.agent, call, connection);
         if (!call.isOver) {
           accepted(identity);
         }
@@ -207,6 +221,17 @@ class AgentService {
         // Agents of the original hang on a stream that ends with `internal`.
         call.fail(error instanceof GrpcError ? error : new GrpcError(grpcStatus.unavailable, 'internal server error'));
       });
+  }
+
+  /** @throws GrpcError when the agent has too much open */
+  #admit(agent: string, call: ServerCall, connection: ServerConnection): void {
+    const refusal = this.#open.admit(agent, call, connection);
+    if (refusal !== undefined) {
+      const peer = connection.address;
+      this.#options.logger.warn({ agent, peer, call: call.path }, `A call of an agent is refused: ${refusal}`);
+      throw new GrpcError(grpcStatus.unavailable, refusal);
+    }
+    connection.authenticated();
   }
 
   #subscribe(call: ServerCall, identity: AgentIdentity, peer: ClientInfo, connection: ServerConnection): void {

@@ -1,5 +1,6 @@
 import type { X509Certificate } from 'node:crypto';
 import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { TLSSocket } from 'node:tls';
 import { hostPort, plainAddress } from '../../../base/index.ts';
 
@@ -16,6 +17,24 @@ export interface ServerConnection {
   readonly isShared: boolean;
   /** Call it when a call has authenticated: the limits for unauthenticated connections end. */
   authenticated(): void;
+  /** Calls back when the connection has closed, at once if it has already. */
+  onClose(listener: () => void): void;
+}
+
+/** The client that a connection belongs to, as far as that is known: who shares the server's time with whom. */
+export function clientOf({ certificate, address }: Pick<ServerConnection, 'certificate' | 'address'>): string {
+  return certificate?.fingerprint256 ?? address;
+}
+
+/** See {@link ServerConnection.onClose}. */
+export function onSocketClose(socket: Duplex): ServerConnection['onClose'] {
+  return (listener) => {
+    if (socket.destroyed) {
+      listener();
+    } else {
+      socket.once('close', listener);
+    }
+  };
 }
 
 /** The known facts about the peer of a socket. */

@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream';
 import type { Logger } from '../../../base/index.ts';
 import type { KeepaliveTiming } from '../keepalive.ts';
 import { webSocketProtocol } from '../websocket-frames.ts';
-import { describePeer, Idleness, remoteAddressOf, type ServerConnection } from './connection.ts';
+import { describePeer, Idleness, onSocketClose, remoteAddressOf, type ServerConnection } from './connection.ts';
 import { Http1ServerChannel } from './http1-channel.ts';
 import type { ReceiveBudget } from './receive-budget.ts';
 import { ServerCall } from './server-call.ts';
@@ -92,6 +92,7 @@ export function createHttp1Server(options: {
       const connection: ServerConnection = {
         ...describePeer(socket),
         isShared: false,
+        onClose: onSocketClose(socket),
         authenticated: () => options.authenticated(socket),
       };
       connections.set(socket, { idleness, connection });

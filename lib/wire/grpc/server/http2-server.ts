@@ -9,7 +9,7 @@ import type { Socket } from 'node:net';
 import type { Logger } from '../../../base/index.ts';
 import { type KeepaliveTiming, watchSession } from '../keepalive.ts';
 import { connectionWindowBytes, sessionMemoryMegabytes, streamWindowBytes } from '../windows.ts';
-import { describePeer, Idleness, type ServerConnection } from './connection.ts';
+import { describePeer, Idleness, onSocketClose, type ServerConnection } from './connection.ts';
 import { watchPings } from './ping-policy.ts';
 import type { ReceiveBudget } from './receive-budget.ts';
 import { ServerCall } from './server-call.ts';
@@ -62,6 +62,7 @@ export function serveHttp2(
   const connection: ServerConnection = {
     ...describePeer(socket),
     isShared: true,
+    onClose: onSocketClose(socket),
     authenticated() {
       if (isAuthenticated || session.destroyed) {
         return;

@@ -37,6 +37,7 @@ export class ServerCall {
   #ended = false;
   #code: GrpcStatusCode = grpcStatus.canceled;
   #observer: CallObserver | undefined;
+  readonly #endings: (() => void)[] = [];
 
   constructor(channel: ServerChannel, budget: ReceiveBudget) {
     this.path = channel.path;
@@ -51,6 +52,15 @@ export class ServerCall {
   /** The first value of a request header. */
   header(name: string): string | undefined {
     return this.#channel.header(name.toLowerCase());
+  }
+
+  /** Calls back once, when the call is over; at once if it is already. */
+  onOver(listener: () => void): void {
+    if (this.#ended) {
+      listener();
+    } else {
+      this.#endings.push(listener);
+    }
   }
 
   /** Whether the call has ended, or its status is on the way. */
@@ -199,5 +209,8 @@ export class ServerCall {
     this.#channel.resume();
     this.#listener?.end();
     this.#observer?.over(this.#code);
+    for (const listener of this.#endings.splice(0)) {
+      listener();
+    }
   }
 }

@@ -2,7 +2,7 @@ import type { Logger } from '../../../base/index.ts';
 import type { ServerTls } from '../../tls.ts';
 import type { KeepaliveTiming } from '../keepalive.ts';
 import { grpcStatus } from '../status.ts';
-import type { ServerConnection } from './connection.ts';
+import { clientOf, type ServerConnection } from './connection.ts';
 import type { ConnectionLimits } from './connection-rate.ts';
 import { createHttp1Server } from './http1-server.ts';
 import { type Http2Connection, serveHttp2 } from './http2-server.ts';
@@ -10,9 +10,11 @@ import { type ConnectionRefusal, listenForConnections } from './listener.ts';
 import { ReceiveBudget } from './receive-budget.ts';
 import type { ServerCall } from './server-call.ts';
 
-export type { ServerConnection } from './connection.ts';
+export { clientOf, type ServerConnection } from './connection.ts';
 
 const shutdownGraceMs = 1000;
+/** What a call costs at least, in ms of the event loop: its stream, and the check of its token, which goes on later. */
+const callMs = 0.3;
 
 /** A listening gRPC server. */
 export interface GrpcListener {
@@ -50,7 +52,8 @@ export async function listenGrpc(options: {
   serve(call: ServerCall, connection: ServerConnection): void;
 }): Promise<GrpcListener> {
   const { keepalive, idleMs, logger } = options;
-  const serve = (call: ServerCall, connection: ServerConnection) => {
+  const budget = new ReceiveBudget({ maxBytes: options.maxReceivingBytes, messageMs: options.messageMs });
+  const begin = (call: ServerCall, connection: ServerConnection) => {
     const encoding = call.header('grpc-encoding') ?? 'identity';
     if (encoding === 'identity' || encoding === 'gzip') {
       options.serve(call, connection);
@@ -58,7 +61,18 @@ export async function listenGrpc(options: {
       call.finish(grpcStatus.unimplemented, `messages with grpc-encoding "${encoding}" cannot be read here`);
     }
   };
-  const budget = new ReceiveBudget({ maxBytes: options.maxReceivingBytes, messageMs: options.messageMs });
+  // A client may begin a thousand calls at once.
+  const serve = (call: ServerCall, connection: ServerConnection) => {
+    const client = clientOf(connection);
+    const inTurn = () => {
+      if (!call.isOver && budget.turns.tryAcquire(client, inTurn)) {
+        const began = performance.now();
+        begin(call, connection);
+        budget.turns.used(client, 0, Math.max(callMs, performance.now() - began));
+      }
+    };
+    inTurn();
+  };
   const http2Connections = new Set<Http2Connection>();
   let isClosing = false;
   const http1Server = createHttp1Server({
