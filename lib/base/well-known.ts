@@ -13,6 +13,8 @@ export const wellKnown = {
   ignoreSyncLabel: 'argocd-agent.argoproj-labs.io/ignore-sync',
   /** Argo CD's annotation on Applications (2.7) and cluster Secrets (3.4): `true` stops its application controller. */
   skipReconcileAnnotation: 'argocd.argoproj.io/skip-reconcile',
+  /** Argo CD's annotation on an object: the Application that it is a part of, which may prune it. */
+  trackingAnnotation: 'argocd.argoproj.io/tracking-id',
   /** Kubernetes' label for the program that owns an object. */
   managedByLabel: 'app.kubernetes.io/managed-by',
   /** Kubernetes' label for the application that an object is part of. */

@@ -1,3 +1,4 @@
+import { wellKnown } from '../base/index.ts';
 import type { ResourcePath } from './paths.ts';
 
 /** A request to a cluster's API server, from method and path. */
@@ -101,8 +102,6 @@ export function trackingOf(data: Readonly<Record<string, string>> | undefined): 
   return { method, labelKey: data?.['application.instanceLabelKey'] || defaultTracking.labelKey };
 }
 
-const trackingAnnotation = 'argocd.argoproj.io/tracking-id';
-
 interface Tracked {
   readonly metadata?: {
     readonly labels?: Readonly<Record<string, string>>;
@@ -120,6 +119,6 @@ export function instanceOf(object: Tracked, { method, labelKey }: Tracking): str
     return labels?.[labelKey] || undefined;
   }
   // <instance>:<group>/<kind>:<namespace>/<name>
-  const [instance] = annotations?.[trackingAnnotation]?.split(':') ?? [];
+  const [instance] = annotations?.[wellKnown.trackingAnnotation]?.split(':') ?? [];
   return instance || undefined;
 }

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { wellKnown } from '../../base/index.ts';
 import { type Application, annotations, mirrorProject, projectObjection, specChecksum } from '../index.ts';
 import {
   fieldsOfMirror,
@@ -78,6 +79,14 @@ describe('what a mirror looks like', () => {
     expect(metadata.annotations).toEqual({ note: 'n', [annotations.sourceUid]: 'u', ...skipped });
     expect(metadata.finalizers).toEqual(['resources-finalizer.argocd.argoproj.io']);
     expect(metadata.ownerReferences).toBeUndefined();
+  });
+
+  test('it is no part of an Application of the hub, whatever its agent says', () => {
+    const tracked = { note: 'n', [wellKnown.trackingAnnotation]: 'apps:argoproj.io/Application:a/one' };
+    const source = { ...rich, metadata: { ...rich.metadata, annotations: tracked } };
+    const mirror = mirrorOf(source);
+    expect(mirror.metadata.annotations).toEqual({ note: 'n', [annotations.sourceUid]: 'u', ...skipped });
+    expect(mirrorDigest(fieldsOfMirror(mirror, 'a'), mirror)).toBe(mirrorDigest(fieldsOfSource(source), source));
   });
 
   test('annotations that are its own stay', () => {

@@ -38,6 +38,8 @@ const localToOneSide: ReadonlySet<string> = new Set([
   annotations.lastUpdated,
   annotations.lastApplied,
   annotations.notified,
+  // On the hub it would name an Application of the hub, which would then be out of sync, and prune the mirror.
+  wellKnown.trackingAnnotation,
   annotations.adoptionPolicy,
   annotations.nudgedAt,
   annotations.waitingOperation,
