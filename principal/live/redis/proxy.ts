@@ -15,6 +15,7 @@ import {
 import { BoundedMap, type Logger, listenHost } from '../../../lib/base/index.ts';
 import { FatalError } from '../../../lib/ops/index.ts';
 import { type ServerTls, secureContextOptions } from '../../../lib/wire/index.ts';
+import { limitHandshakes } from '../handshakes.ts';
 import type { AgentCache } from './agent-cache.ts';
 import { ClientConnection } from './client-connection.ts';
 
@@ -105,9 +106,7 @@ export async function serveRedisProxy(options: RedisProxyOptions): Promise<Redis
     client.resume();
   };
   const server: Server | TlsServer =
-    options.tls === undefined
-      ? createTcpServer(accept)
-      : createTlsServer({ ...secureContextOptions(options.tls), handshakeTimeout: connectTimeoutMs }, accept);
+    options.tls === undefined ? createTcpServer(accept) : createTlsProxy(options.tls, accept);
   server.on('tlsClientError', (error: Error, socket: Socket) => {
     logger.debug({ error }, 'a TLS handshake with the Redis proxy failed');
     socket.destroy();
@@ -147,6 +146,12 @@ export async function serveRedisProxy(options: RedisProxyOptions): Promise<Redis
       await closed;
     },
   };
+}
+
+function createTlsProxy(tls: ServerTls, accept: (client: Socket) => void): TlsServer {
+  const server = createTlsServer({ ...secureContextOptions(tls), handshakeTimeout: connectTimeoutMs }, accept);
+  limitHandshakes(server);
+  return server;
 }
 
 function openUpstream({ host, port, tls }: RedisProxyOptions['upstream']): Socket {

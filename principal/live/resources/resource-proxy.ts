@@ -16,6 +16,7 @@ import { FatalError } from '../../../lib/ops/index.ts';
 import { dataOf, type ServerTls, secureContextOptions, WireError, type WireEvent } from '../../../lib/wire/index.ts';
 import type { Bodies } from '../agent-bodies.ts';
 import { type AgentRequests, NoAnswerError } from '../agent-requests.ts';
+import { limitHandshakes } from '../handshakes.ts';
 import type { ResourceProxyMetrics } from '../metrics.ts';
 import { runTerminal } from '../terminals/terminal.ts';
 import type { TerminalSessions } from '../terminals/terminal-sessions.ts';
@@ -104,6 +105,7 @@ export async function serveResourceProxy(options: ResourceProxyOptions): Promise
   );
   server.on('upgrade', (request, socket, head) => void serveUpgrade(context, request, socket, head));
   server.maxConnections = mostConnections;
+  limitHandshakes(server);
   server.on('tlsClientError', (error, socket) => {
     logger.debug({ error }, 'a TLS handshake with the resource proxy failed');
     socket.destroy();

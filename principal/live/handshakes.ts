@@ -1,0 +1,29 @@
+import type { Socket } from 'node:net';
+import type { Server, TLSSocket } from 'node:tls';
+import { BoundedMap } from '../../lib/base/index.ts';
+
+/** Clients of Argo CD complete a handshake at once. */
+const mostHandshakes = 1_000;
+
+/**
+ * Limits the connections of a server whose TLS handshake is not complete: above 1,000 the oldest makes room. Otherwise whoever
+ * reaches the port could take all connections that the server accepts, without a certificate or a password.
+ */
+export function limitHandshakes(server: Server): void {
+  const open = new BoundedMap<string, Socket>(mostHandshakes, (_, socket) => socket.destroy());
+  server.on('connection', (socket: Socket) => {
+    const key = keyOf(socket);
+    open.set(key, socket);
+    socket.once('close', () => {
+      // The address and port may be in use again.
+      if (open.get(key) === socket) {
+        open.delete(key);
+      }
+    });
+  });
+  server.on('secureConnection', (socket: TLSSocket) => open.delete(keyOf(socket)));
+}
+
+function keyOf({ remoteAddress, remotePort }: Pick<Socket, 'remoteAddress' | 'remotePort'>): string {
+  return `${remoteAddress} ${remotePort}`;
+}
