@@ -1,5 +1,6 @@
 import { randomFillSync } from 'node:crypto';
 import { type ClientHttp2Session, connect } from 'node:http2';
+import type { Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { WebSocket } from 'ws';
@@ -340,6 +341,25 @@ describe('messages', () => {
     return { write, status };
   }
 
+  test('in pieces of a byte count with what these cost (WebSocket)', async () => {
+    const { socket, status } = await overWebSocket(await start(), 'tiny');
+    const { _socket: raw } = socket as unknown as { _socket: Socket };
+    raw.setNoDelay(true);
+    let isOver = false;
+    void status.then(() => {
+      isOver = true;
+    });
+    // The header of a masked binary message of a million bytes.
+    raw.write(Buffer.from([0x82, 0xff, 0, 0, 0, 0, 0, 0x0f, 0x42, 0x40, 1, 2, 3, 4]));
+    let sent = 0;
+    while (!isOver && sent < 30_000) {
+      raw.write(Buffer.from([sent++ & 0xff]));
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(await status).toMatch(/Grpc-Message: incomplete messages are more than 3000000 bytes/);
+    expect(sent).toBeLessThan(30_000);
+  });
+
   /** The same over a WebSocket; each write is a piece of one message. */
   async function overWebSocket(server: WireServer, agent: string) {
     const socket = new WebSocket(`ws://127.0.0.1:${server.port}${path}`, {
@@ -360,7 +380,7 @@ describe('messages', () => {
     });
     await new Promise((resolve) => socket.once('open', resolve));
     const write = (bytes: Buffer, isLast = false) => socket.send(bytes, { fin: isLast, binary: true });
-    return { write, status };
+    return { write, status, socket };
   }
 
   const object = { metadata: { name: 'a', namespace: 'a', uid: 'u' }, spec: { text: 'x'.repeat(million) } };

@@ -14,6 +14,8 @@ import type { ChannelListener, ServerChannel } from './server-channel.ts';
 
 /** Bytes that are accepted above the limit, so that a message over it gets a status instead of a broken connection. */
 const marginBytes = 64 * 1024;
+/** What a piece of an incomplete message counts at least, in bytes: the library keeps each as an object. */
+const leastPieceBytes = 256;
 const webSocketOptions = {
   noServer: true,
   clientTracking: false,
@@ -151,7 +153,7 @@ export class WebSocketServerChannel implements ServerChannel {
     });
     // The library buffers a message until it is complete, without reporting its size so far.
     this.#socket.prependListener('data', (chunk: Buffer) => {
-      partial += chunk.length;
+      partial += Math.max(chunk.length, leastPieceBytes);
       this.#listener?.partial(partial);
     });
     // What breaks the rules of WebSocket ends it.
