@@ -1,0 +1,1 @@
+export type { Peer, ReplicaDirectory } from './directory.ts';
