@@ -12,7 +12,9 @@ import {
   secrets,
   TextPool,
 } from '../lib/kube/index.ts';
+import { FatalError } from '../lib/ops/index.ts';
 import type { PrincipalFlags } from './flags.ts';
+import { leaderLabels, replicaLabels } from './replicas/index.ts';
 import { blocklistName } from './sessions/blocklist.ts';
 import { connectionLabels } from './sessions/connection-records.ts';
 
@@ -55,9 +57,10 @@ export function principalCaches(
       ...shared,
       type: leases,
       namespace,
-      labelSelector: Object.entries(connectionLabels)
-        .map(([key, value]) => `${key}=${value}`)
-        .join(','),
+      // One watch for all of them: who holds an agent is never seen before that replica.
+      labelSelector: leaseSelector(
+        flags['enable-replicas'] ? [connectionLabels, replicaLabels, leaderLabels] : [connectionLabels],
+      ),
     }),
   };
 }
@@ -74,6 +77,8 @@ export async function principalCachesSynced(
     logger: Logger;
     signal: AbortSignal;
     waiting(what: string): void;
+    /** There may be other principals. */
+    readonly isReplica?: boolean;
   },
 ): Promise<void> {
   const { Leases, ...others } = caches;
@@ -93,6 +98,10 @@ export async function principalCachesSynced(
     await allSynced(others, common);
     if (await mayListLeases(Leases, context)) {
       await allSynced({ Leases }, common);
+    } else if (context.isReplica === true) {
+      throw new FatalError(
+        "--enable-replicas (ARGOCD_PRINCIPAL_ENABLE_REPLICAS): the principal's Role needs get, list, watch, create, update and delete of leases.coordination.k8s.io",
+      );
     } else {
       context.logger.warn(
         { hint: "give the principal's Role get, list, watch, create, update and patch of leases.coordination.k8s.io" },
@@ -127,6 +136,13 @@ async function mayListLeases(
     }
   }
   return true;
+}
+
+/** Selects objects that have the labels of one of these sets; all sets have the same keys. */
+function leaseSelector(sets: readonly Readonly<Record<string, string>>[]): string {
+  return Object.keys(sets[0] ?? {})
+    .map((key) => `${key} in (${[...new Set(sets.map((labels) => labels[key]))].join(',')})`)
+    .join(',');
 }
 
 /** Applications repeat many texts. Sharing them saves 40 % of their memory. */

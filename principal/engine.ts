@@ -14,12 +14,14 @@ import { type LiveMetrics, liveMetrics } from './live/metrics.ts';
 import { outOfStepMetric, type PrincipalMetrics, principalMetrics } from './metrics.ts';
 import { AgentQuotas } from './quotas/agent-quotas.ts';
 import { agentLimits } from './quotas/limits.ts';
+import type { AgentRecords } from './sessions/agent-records.ts';
 import { ConnectionRecords } from './sessions/connection-records.ts';
 import { AgentIntroductions } from './sessions/introductions.ts';
 import { OpenSessions } from './sessions/open-sessions.ts';
 import { type ModeSources, pinnedMode } from './sessions/pinned-mode.ts';
 import { Sessions } from './sessions/sessions.ts';
 import type { PrincipalSettings } from './settings.ts';
+import { shareAgents } from './share-agents.ts';
 
 /** Everything behind the principal's servers: the agents' sessions and what is synchronised and recorded on them. */
 export interface PrincipalEngine {
@@ -52,7 +54,7 @@ export function startEngine(
   const { flags } = settings;
   const { namespace } = flags;
   const { client, registry, signal } = program;
-  const { caches, link, agents, blocklist, principalUid } = inputs;
+  const { caches, link, agents, blocklist, principalUid, replicas } = inputs;
   const { root: logger, detail } = loggers;
   const identity = process.env.POD_NAME ?? hostname();
   const isMapped = (agent: string) => agents.has(agent);
@@ -61,18 +63,21 @@ export function startEngine(
   // Records about agents: Kubernetes Events, Leases and Argo CD's Redis.
   const events = new EventRecorder({ client, component: 'argocd-agent/principal', instance: identity, logger });
   const operators = new OperatorEvents({ agents, events });
-  const records = new ConnectionRecords({
-    client,
-    namespace,
-    identity,
-    informer: caches.Leases,
-    observer: observerOf('connections'),
-    logger,
-  });
+  const records: AgentRecords =
+    replicas?.holds ??
+    new ConnectionRecords({
+      client,
+      namespace,
+      identity,
+      informer: caches.Leases,
+      observer: observerOf('connections'),
+      logger,
+    });
   const clusterInfos = new ClusterInfos({
     agents,
     link,
     compression: flags['redis-compression-type'] as Compression,
+    isResponsible: replicas && ((agent) => replicas.isResponsible(agent)),
     observer: observerOf('cluster-information'),
     logger,
   });
@@ -122,6 +127,7 @@ export function startEngine(
     refused: (agent, resourceType) => metrics.refusedEvent(agent, resourceType),
     onFailure: (failure) => operators.cannotMirror(failure),
     quotas,
+    replicas,
     onForeign: (agent, application) => operators.keptApplication(agent, application),
     detail,
     logger,
@@ -167,17 +173,24 @@ export function startEngine(
   });
   agents.subscribe(sessions);
   // Mirrors are protected from now on, not only from when their agent is back.
-  for (const agent of agents.names()) {
+  const protectMirrors = (agent: string) => {
     if (pinnedMode(modes, agent) === 'autonomous') {
       hub.sync.expect(agent, 'autonomous');
     }
+  };
+  if (replicas === undefined) {
+    for (const agent of agents.names()) {
+      protectMirrors(agent);
+    }
+    records.forgetAllBut(isMapped);
+  } else {
+    shareAgents({ replicas, sessions, hub, agents, records, clusterInfos, protectMirrors });
   }
-  records.forgetAllBut(isMapped);
   blocklist.follow(caches['blocked certificates'], () =>
     sessions.disconnectBlocked((fingerprint) => blocklist.has(fingerprint)),
   );
   const ended = Promise.all([
-    records.run(signal).catch(program.failed),
+    (replicas ?? records).run(signal).catch(program.failed),
     Promise.all([link.run(signal), clusterInfos.run(signal)]).catch(program.failed),
   ]);
   return {
@@ -192,7 +205,7 @@ export function startEngine(
     liveMetrics: liveCounts,
     observerOf,
     ended,
-    recordEnd: () => records.close(),
+    recordEnd: () => (replicas ?? records).close(),
     flushEvents: () => events.close(),
   };
 }

@@ -195,6 +195,30 @@ export const principalFlags = {
     ...env('AGENT_MAX_WRITTEN_BYTES'),
     check: notNegative,
   }),
+  'enable-replicas': boolFlag({
+    usage:
+      'share the agents with other principals in this namespace: each agent is served by the one that it connects to; needs rights on Leases',
+    ...env('ENABLE_REPLICAS'),
+  }),
+  'replica-renew-interval': durationFlag({
+    usage: 'how often a replica shows that it lives; with --enable-replicas',
+    default: 1_000,
+    ...env('REPLICA_RENEW_INTERVAL'),
+    check: positive,
+  }),
+  'replica-renew-deadline': durationFlag({
+    usage: 'a replica that could not show that it lives for this long writes nothing until it can',
+    default: 3_000,
+    ...env('REPLICA_RENEW_DEADLINE'),
+    check: positive,
+  }),
+  'replica-lease-duration': durationFlag({
+    usage:
+      'a replica that has shown no sign of life for this long is deposed, and others serve its agents; whole seconds',
+    default: 5_000,
+    ...env('REPLICA_LEASE_DURATION'),
+    check: positive,
+  }),
   'enable-resource-proxy': boolFlag({
     usage: "serve the API of the agents' clusters to Argo CD (resource proxy)",
     default: true,

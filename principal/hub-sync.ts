@@ -26,12 +26,13 @@ import { type Logger, labelSelector } from '../lib/base/index.ts';
 import { argoApplications, argoAppProjects, detailedStores } from '../lib/bridge/index.ts';
 import { configMaps, type KubeClient, secrets } from '../lib/kube/index.ts';
 import type { Detail } from '../lib/ops/index.ts';
-import { type ObjectRef, processRuntime } from '../lib/sync/index.ts';
+import { type ObjectRef, processRuntime, type Store, type StoredObject } from '../lib/sync/index.ts';
 import { type NoticeSources, noticeOn, ProjectDecisions } from './application-notices.ts';
 import { type PrincipalCaches, repositorySecrets } from './caches.ts';
 import type { PrincipalFlags } from './flags.ts';
 import { hubNamespaceCreator, type NamespaceCreation, principalFieldManager } from './namespaces.ts';
-import type { AgentQuotas } from './quotas/agent-quotas.ts';
+import type { AgentQuotas, QuotaKind } from './quotas/agent-quotas.ts';
+import type { Replicas } from './replicas/index.ts';
 
 /** The synchronisation, and what others need of its parts. */
 export interface HubSynchronisation {
@@ -44,6 +45,10 @@ export interface HubSynchronisation {
   agentOf(application: Application): string | undefined;
   /** Call it when an agent has got its first cluster Secret. */
   mapped(agent: string): void;
+  /** Another principal has a connection of an agent, or has it no longer. */
+  servedElsewhere(agent: string, isServed: boolean, isManaged: boolean): void;
+  /** This principal is responsible from now on for an agent; undefined: for all agents and Applications that nobody else has. */
+  responsibleFor(agent: string | undefined): void;
   /** The agents that have been without a connection for longer than `--agent-disconnect-grace-period`. */
   disconnectedAgents(): DisconnectedAgent[];
 }
@@ -74,10 +79,12 @@ export function hubSync(options: {
   /** Called when a managed agent has an Application that the hub does not have and that was made for another principal. */
   onForeign: (agent: string, application: ObjectRef) => void;
   quotas: AgentQuotas;
+  /** This process as one of several principals; undefined: it is the only one. */
+  replicas: Pick<Replicas, 'fence' | 'isResponsible' | 'directory'> | undefined;
   detail: Detail;
   logger: Logger;
 }): HubSynchronisation {
-  const { flags, client, caches, principalUid, namespaceCreation, quotas, detail, logger } = options;
+  const { flags, client, caches, principalUid, namespaceCreation, quotas, replicas, detail, logger } = options;
   const { namespace } = flags;
   const mapping: Mapping = flags['destination-based-mapping'] ? 'destination' : 'namespace';
   const runtime = processRuntime(logger);
@@ -85,19 +92,27 @@ export function hubSync(options: {
   const routing = { namespace, allowedNamespaces: flags['allowed-namespaces'], mapping };
   const router = applicationRouter(routing);
   const isAdmitted = applicationAdmission(routing);
-  const projects = quotas.guard(store<AppProject>(argoAppProjects, caches.AppProjects), {
+  const guard = <T extends StoredObject>(unguarded: Store<T>, kind: QuotaKind<T>) =>
+    quotas.guard(replicas === undefined ? unguarded : replicas.fence.guard(unguarded, kind), kind);
+  const projects = guard(store<AppProject>(argoAppProjects, caches.AppProjects), {
     kind: 'AppProject',
     ownerOf: ({ metadata }) => metadata.annotations?.[annotations.mirrorOf],
     isMirror: () => true,
     get: (ref) => caches.AppProjects.get(ref) as AppProject | undefined,
   });
-  const hubApplications = quotas.guard(store<Application>(argoApplications, caches.Applications), {
+  // Mirrors are in the namespace named after their agent.
+  const ownerOf = (application: Application) =>
+    isMirrorMarked(application) ? application.metadata.namespace : router(application);
+  const hubApplications = guard(store<Application>(argoApplications, caches.Applications), {
     kind: 'Application',
-    // Mirrors are in the namespace named after their agent.
-    ownerOf: (application) => (isMirrorMarked(application) ? application.metadata.namespace : router(application)),
+    ownerOf,
     isMirror: isMirrorMarked,
     get: (ref) => caches.Applications.get(ref) as unknown as Application | undefined,
   });
+  // The mirrors of an agent that another replica serves are known by their marks alone.
+  const isOthersMirror = (application: Application) =>
+    isMirrorMarked(application) &&
+    typeof replicas?.directory.holderOf(application.metadata.namespace ?? '') === 'object';
   const pace = (agent: string, signal: AbortSignal) => quotas.pace(agent, signal);
   const { clustersOf } = options;
   const clusterOf = (agent: string) => clustersOf(agent)[0];
@@ -127,7 +142,8 @@ export function hubSync(options: {
     runtime,
   });
   const publishedProjects = publishAppProjects({ store: projects, ...common });
-  const agentOf = mapping === 'destination' ? withoutMirrors(router, (one) => mirrors.isMirror(one)) : router;
+  const agentOf =
+    mapping === 'destination' ? withoutMirrors(router, (one) => mirrors.isMirror(one) || isOthersMirror(one)) : router;
   const shares = flags['share-repositories'];
   const publishedRepositories = publishRepositories({
     store: store<RepositorySecret>(secrets, caches.Secrets),
@@ -149,6 +165,7 @@ export function hubSync(options: {
         }
       : {}),
     lastSeen: options.managedLastSeen,
+    isResponsible: replicas && ((application) => replicas.isResponsible(ownerOf(application))),
     disconnection: {
       graceMs: flags['agent-disconnect-grace-period'],
       members: options.agents,
@@ -206,6 +223,8 @@ export function hubSync(options: {
     clusterChanged,
     hubClusterChanged,
     mapped: (agent) => managed.expect(agent),
+    servedElsewhere: (agent, isServed, isManaged) => managed.servedElsewhere(agent, isServed, isManaged),
+    responsibleFor: (agent) => managed.responsibleFor(agent),
     disconnectedAgents: () => managed.disconnectedAgents(),
   };
 }

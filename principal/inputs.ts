@@ -6,6 +6,7 @@ import { type PrincipalCaches, principalCaches, principalCachesSynced } from './
 import { MappedAgents } from './clusters/mapped-agents.ts';
 import { type PrincipalCredentials, principalCredentials } from './credentials.ts';
 import { ensurePrincipalUid } from './principal-uid.ts';
+import { Replicas } from './replicas/index.ts';
 import { Blocklist } from './sessions/blocklist.ts';
 import { headerWarning, type PrincipalSettings } from './settings.ts';
 
@@ -18,6 +19,8 @@ export interface PrincipalInputs {
   readonly blocklist: Blocklist;
   readonly method: AuthMethod;
   readonly principalUid: string;
+  /** This process as one of several principals; undefined unless `--enable-replicas`. */
+  readonly replicas: Replicas | undefined;
 }
 
 /**
@@ -28,6 +31,7 @@ export async function openInputs(
   settings: PrincipalSettings,
   program: RunningProgram,
   loggers: Loggers,
+  env: Readonly<Record<string, string | undefined>>,
 ): Promise<PrincipalInputs> {
   const { flags } = settings;
   const { namespace } = flags;
@@ -45,9 +49,44 @@ export async function openInputs(
     () => ensurePrincipalUid({ client, namespace, logger, signal }),
     { signal, logger, isFinal: (error) => error instanceof FatalError },
   );
+  const replicas = replicasOf(settings, program, caches, loggers, env);
   const waiting = (what: string) => program.health(`waiting for ${what}`);
-  await principalCachesSynced(caches, { client, namespace, logger, signal, waiting });
-  return { caches, credentials, link, agents, blocklist, method, principalUid };
+  await principalCachesSynced(caches, {
+    client,
+    namespace,
+    logger,
+    signal,
+    waiting,
+    isReplica: replicas !== undefined,
+  });
+  return { caches, credentials, link, agents, blocklist, method, principalUid, replicas };
+}
+
+function replicasOf(
+  { flags }: PrincipalSettings,
+  { client, registry }: RunningProgram,
+  { Leases: informer }: PrincipalCaches,
+  { root: logger }: Loggers,
+  env: Readonly<Record<string, string | undefined>>,
+): Replicas | undefined {
+  if (!flags['enable-replicas']) {
+    return undefined;
+  }
+  return new Replicas({
+    client,
+    namespace: flags.namespace,
+    informer,
+    timing: {
+      renewMs: flags['replica-renew-interval'],
+      deadlineMs: flags['replica-renew-deadline'],
+      durationMs: flags['replica-lease-duration'],
+    },
+    address: '',
+    fingerprint: '',
+    env,
+    registry,
+    logger,
+  });
 }
 
 async function authMethod(

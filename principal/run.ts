@@ -31,7 +31,7 @@ export async function runPrincipal(
     logger,
   });
 
-  const inputs = await openInputs(settings, program, loggers);
+  const inputs = await openInputs(settings, program, loggers, context.env);
   const engine = startEngine(settings, program, inputs, loggers, context.env);
   await program.serveMetrics();
   program.health('waiting for the key material (Secrets or files)');

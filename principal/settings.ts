@@ -46,6 +46,7 @@ export function principalSettings(flags: PrincipalFlags, given: ReadonlySet<stri
   }
   const settings = tlsSettings(flags);
   checkEnrolment(flags, auth);
+  checkReplicas(flags);
   checkWorkload(flags, auth);
   return {
     flags,
@@ -111,6 +112,17 @@ function checkEnrolment(flags: PrincipalFlags, { method }: AuthChoice): void {
   }
   if (flags['enable-enrolment'] && flags['root-ca-path'] !== '') {
     throw new FatalError(`${needs} the authority in Secret ${flags['tls-ca-secret-name']}: remove --root-ca-path`);
+  }
+}
+
+function checkReplicas(flags: PrincipalFlags): void {
+  const interval = flags['replica-renew-interval'];
+  const deadline = flags['replica-renew-deadline'];
+  const duration = flags['replica-lease-duration'];
+  if (duration % 1_000 !== 0 || deadline >= duration || interval * 1.2 >= deadline) {
+    throw new FatalError(
+      `--replica-lease-duration (${duration} ms, in whole seconds) must be more than --replica-renew-deadline (${deadline} ms), and that more than 1.2 times --replica-renew-interval (${interval} ms)`,
+    );
   }
 }
 

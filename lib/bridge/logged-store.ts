@@ -27,9 +27,9 @@ export function loggedStore<T extends StoredObject>(
       log('actions', 'create', { detail: shown(object) });
       return store.create(object, signal);
     },
-    patch: (ref, patch, signal) => {
+    patch: (ref, patch, signal, planned) => {
       log('actions', 'patch', { ...ref, detail: shown(patch) });
-      return store.patch(ref, patch, signal);
+      return store.patch(ref, patch, signal, planned);
     },
     delete: (ref, options, signal) => {
       log('actions', 'delete', { ...ref, ...options });
@@ -47,7 +47,7 @@ export function loggedStore<T extends StoredObject>(
       }),
     read: (ref, signal) => store.read(ref, signal),
     create: (object, signal) => (seesWrites ? writes : store).create(object, signal),
-    patch: (ref, patch, signal) => (seesWrites ? writes : store).patch(ref, patch, signal),
+    patch: (ref, patch, signal, planned) => (seesWrites ? writes : store).patch(ref, patch, signal, planned),
     delete: (ref, options, signal) => (seesWrites ? writes : store).delete(ref, options, signal),
   };
 }

@@ -25,7 +25,8 @@ export interface Store<T extends StoredObject> {
   /** The object as the API server has it, or undefined. */
   read(ref: ObjectRef, signal: AbortSignal): Promise<T | undefined>;
   create(object: T, signal: AbortSignal): Promise<T>;
-  patch(ref: ObjectRef, patch: MergePatch, signal: AbortSignal): Promise<T>;
+  /** `planned`: the object that the patch was made for, if the caller knows it. */
+  patch(ref: ObjectRef, patch: MergePatch, signal: AbortSignal, planned?: T): Promise<T>;
   /** Deletes the object of this uid; that it is already gone, or replaced by another uid (409), is for the caller. */
   delete(
     ref: ObjectRef,

@@ -20,6 +20,8 @@ const refreshMs = 3 * 60_000;
 const gatherMs = 250;
 /** The time that agents have to come back before they count as gone. */
 const graceMs = 15_000;
+/** The replica that an agent has left may write for the last time as late as this. */
+const settledMs = 2_000;
 
 const count = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
 const payload = z.object({
@@ -55,6 +57,7 @@ export class ClusterInfos {
   readonly #agents: Pick<MappedAgents, 'names' | 'clustersOf'>;
   readonly #link: Pick<RedisLink, 'get' | 'set' | 'delete' | 'onReady' | 'problem'>;
   readonly #compression: Compression;
+  readonly #isResponsible: ((agent: string) => boolean) | undefined;
   readonly #logger: Logger;
   readonly #queue: WorkQueue;
   readonly #states = new Map<string, ConnectionState>();
@@ -68,12 +71,15 @@ export class ClusterInfos {
     agents: Pick<MappedAgents, 'names' | 'clustersOf'>;
     link: Pick<RedisLink, 'get' | 'set' | 'delete' | 'onReady' | 'problem'>;
     compression: Compression;
+    /** Whether this replica, of several, writes about the agent. Default: it is the only one. */
+    isResponsible?: ((agent: string) => boolean) | undefined;
     observer?: WorkQueueObserver;
     logger: Logger;
   }) {
     this.#agents = options.agents;
     this.#link = options.link;
     this.#compression = options.compression;
+    this.#isResponsible = options.isResponsible;
     this.#logger = options.logger;
     this.#queue = new WorkQueue({
       name: 'cluster information',
@@ -86,6 +92,15 @@ export class ClusterInfos {
 
   connected(agent: string): void {
     this.#say(agent, 'Successful', `Agent: '${agent}' is connected with principal`);
+    if (this.#isResponsible !== undefined) {
+      this.#queue.addAfter(agent, settledMs);
+    }
+  }
+
+  /** Another replica serves the agent and writes about it: what is known of it here does not count any more. */
+  servedElsewhere(agent: string): void {
+    this.#states.delete(agent);
+    this.#statistics.delete(agent);
   }
 
   disconnected(agent: string): void {
@@ -170,7 +185,7 @@ export class ClusterInfos {
     } else {
       this.#servers.set(agent, servers);
     }
-    for (const server of servers) {
+    for (const server of this.#isResponsible?.(agent) === false ? [] : servers) {
       await this.#writeServer(agent, server);
     }
   }

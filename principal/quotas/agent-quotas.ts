@@ -150,9 +150,9 @@ export class AgentQuotas {
       read: (ref, signal) => store.read(ref, signal),
       create: (object, signal) =>
         write(undefined, object, object, { send: () => store.create(object, signal), signal }),
-      patch: (ref, patch, signal) => {
+      patch: (ref, patch, signal, planned) => {
         const before = kind.get(ref);
-        const send = () => store.patch(ref, patch, signal);
+        const send = () => store.patch(ref, patch, signal, planned);
         return before === undefined
           ? send()
           : write(before, applyMergePatch(before, patch) as T, before, { send, signal });

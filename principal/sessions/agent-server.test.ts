@@ -73,7 +73,7 @@ test('a user that is removed loses its stream and its tokens, the others keep th
   const open = new OpenSessions(() => true);
   const sessions = new Sessions({ open, logger } as never);
   sessions.subscribe = (session) => {
-    open.add({ session, adapter: undefined as never, since: new Date() });
+    open.add({ session, adapter: undefined as never, since: new Date(), isServed: true });
     return { event: () => undefined, closed: () => void open.remove(open.get(session.agent) as OpenSession) };
   };
   const { server, attack } = await serve({

@@ -9,6 +9,7 @@ import {
   WorkQueue,
   type WorkQueueObserver,
 } from '../../lib/kube/index.ts';
+import type { AgentRecords, ConnectedAgent } from './agent-records.ts';
 
 /** The labels of a connection record; watch with them. */
 export const connectionLabels = {
@@ -23,12 +24,8 @@ const closeTimeoutMs = 10_000;
 /** `true` or `false`. */
 const connectedAnnotation = 'argocd-agent.argoproj-labs.io/connected';
 const versionAnnotation = 'argocd-agent.argoproj-labs.io/agent-version';
-
-/** A connected agent, with its description of itself. */
-export interface ConnectedAgent {
-  readonly mode: string;
-  readonly version: string;
-}
+/** Annotations of a connection record, besides the mode. */
+export const connectionAnnotations = { connected: connectedAnnotation, version: versionAnnotation } as const;
 
 type Connected = ConnectedAgent & { readonly since: Date };
 
@@ -36,7 +33,7 @@ type Connected = ConnectedAgent & { readonly since: Date };
  * Records each agent's connection in a Lease `argocd-agent-<agent>` of the principal's namespace, so that others (the fleet
  * controller, kubectl) see and can watch it: annotation `connected`, holder, since when. Written when it changes only.
  */
-export class ConnectionRecords {
+export class ConnectionRecords implements AgentRecords {
   readonly #client: KubeClient;
   readonly #namespace: string;
   readonly #identity: string;
@@ -79,13 +76,14 @@ export class ConnectionRecords {
     });
   }
 
-  connected(agent: string, details: ConnectedAgent): void {
+  connected(agent: string, details: ConnectedAgent): true {
     this.#connected.set(agent, { ...details, since: new Date() });
     this.#ended.delete(agent);
     this.#modes.set(agent, details.mode);
     this.#known.add(agent);
     this.#held.add(agent);
     this.#queue.add(agent);
+    return true;
   }
 
   disconnected(agent: string): void {
@@ -204,7 +202,7 @@ export class ConnectionRecords {
       if (now !== undefined || !isConflict(error)) {
         throw error;
       }
-      const found = await this.#client.get(leases, { namespace: this.#namespace, name: nameOf(agent) }, signal);
+      const found = await this.#client.get(leases, { namespace: this.#namespace, name: agentLeaseName(agent) }, signal);
       if (found?.spec?.holderIdentity === this.#identity) {
         this.#written.set(agent, { connected: true, resourceVersion: found.metadata.resourceVersion });
         return this.#write(agent, signal);
@@ -220,13 +218,14 @@ export class ConnectionRecords {
 
   /** The record of the agent, as last seen. */
   #recorded(agent: string): Lease | undefined {
-    const cached = this.#informer.get({ namespace: this.#namespace, name: nameOf(agent) });
+    const cached = this.#informer.get({ namespace: this.#namespace, name: agentLeaseName(agent) });
     return cached?.metadata.labels?.[wellKnown.agentNameLabel] === agent ? cached : undefined;
   }
 
   /** Whether the record of a former process has a state other than "disconnected". */
   #isRecorded(agent: string): boolean {
-    const cached = this.#informer.get({ namespace: this.#namespace, name: nameOf(agent) })?.metadata.annotations;
+    const cached = this.#informer.get({ namespace: this.#namespace, name: agentLeaseName(agent) })?.metadata
+      .annotations;
     return cached?.[connectedAnnotation] !== 'false';
   }
 
@@ -237,7 +236,7 @@ export class ConnectionRecords {
     const modeNote = mode === undefined ? {} : { [wellKnown.agentModeAnnotation]: mode };
     const metadata = {
       namespace: this.#namespace,
-      name: nameOf(agent),
+      name: agentLeaseName(agent),
       labels: { ...connectionLabels, [wellKnown.agentNameLabel]: agent },
     };
     if (now === undefined) {
@@ -264,6 +263,7 @@ export class ConnectionRecords {
   }
 }
 
-function nameOf(agent: string): string {
+/** Name of an agent's Lease. */
+export function agentLeaseName(agent: string): string {
   return (prefix + agent).slice(0, 253);
 }

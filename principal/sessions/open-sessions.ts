@@ -6,6 +6,8 @@ export interface OpenSession {
   readonly session: Session;
   readonly adapter: StreamAdapter;
   readonly since: Date;
+  /** Whether this principal holds the agent, and takes its messages. */
+  isServed: boolean;
 }
 
 /** The newest open session of each agent. */
@@ -37,9 +39,10 @@ export class OpenSessions {
     return [...this.#byAgent.values()];
   }
 
-  /** Whether the agent has a stream and a cluster Secret. */
+  /** Whether the agent has a stream that is served, and a cluster Secret. */
   isConnected(agent: string): boolean {
-    return this.#byAgent.get(agent)?.session.stream.ended === false && this.#isMapped(agent);
+    const open = this.#byAgent.get(agent);
+    return open?.session.stream.ended === false && open.isServed && this.#isMapped(agent);
   }
 
   /** Sends an event to an agent; false, and nothing is sent, unless {@link isConnected}. */

@@ -15,7 +15,7 @@ import { principalSource, type Session, type SessionHandlers, targets, type Wire
 import type { ClusterInfos } from '../clusters/cluster-info.ts';
 import type { LiveAccess } from '../live/live-access.ts';
 import type { PrincipalMetrics } from '../metrics.ts';
-import type { ConnectionRecords } from './connection-records.ts';
+import type { AgentRecords } from './agent-records.ts';
 import type { AgentIntroductions } from './introductions.ts';
 import type { OpenSession, OpenSessions } from './open-sessions.ts';
 import { OtherEvents } from './other-events.ts';
@@ -30,7 +30,7 @@ export interface SessionsOptions {
   readonly clusterChanged: (agent: string) => void;
   /** The mode that an agent must have, undefined when it may have any. */
   readonly pinnedMode: (agent: string) => string | undefined;
-  readonly records: ConnectionRecords;
+  readonly records: Pick<AgentRecords, 'connected' | 'disconnected' | 'forget'>;
   readonly clusterInfos: ClusterInfos;
   readonly live: Pick<LiveAccess, 'answered' | 'connected' | 'disconnected'>;
   /** How much an agent may send ahead of our acknowledgements. */
@@ -90,12 +90,35 @@ export class Sessions {
   /** The agent has got a cluster Secret. */
   mapped(agent: string): void {
     const open = this.#options.open.get(agent);
-    if (open === undefined || this.#endInWrongMode(open)) {
+    if (open === undefined || this.#endInWrongMode(open) || !open.isServed) {
       return;
     }
     this.#attach(open);
     open.session.stream.resume();
     this.#options.clusterInfos.connected(agent);
+  }
+
+  /** This principal holds the agent from now on: its stream, which waited for that, is served. */
+  held(agent: string): void {
+    const open = this.#options.open.get(agent);
+    if (open === undefined || open.isServed) {
+      return;
+    }
+    open.isServed = true;
+    this.#serve(open);
+    if (this.#options.isMapped(agent)) {
+      open.session.stream.resume();
+    }
+  }
+
+  /** Ends the agent's session: another principal holds the agent, or may do so soon. Nothing is taken from its stream any more. */
+  lost(agent: string, why: string): void {
+    const open = this.#options.open.get(agent);
+    if (open !== undefined) {
+      this.#end(open);
+      open.isServed = false;
+      open.session.stream.close(why);
+    }
   }
 
   /** The agent's cluster Secrets have changed. */
@@ -122,10 +145,14 @@ export class Sessions {
   subscribe(session: Session): SessionHandlers {
     const observer = this.#observerOf(session);
     const adapter = this.#adapt(session, observer);
-    const open: OpenSession = { session, adapter, since: new Date() };
+    const open: OpenSession = { session, adapter, since: new Date(), isServed: true };
     this.#start(open);
     return {
-      event: adapter.event,
+      event: (event) => {
+        if (open.isServed) {
+          adapter.event(event);
+        }
+      },
       unreadable: () => this.#options.metrics.refusedEvent(session.agent, 'unknown'),
       closed: () => {
         observer.close();
@@ -192,10 +219,24 @@ export class Sessions {
   }
 
   #start(open: OpenSession): void {
-    const { introductions, isMapped, records, metrics, clusterInfos, logger } = this.#options;
+    const { introductions, records } = this.#options;
     const { agent, mode, stream } = open.session;
+    const older = this.#options.open.get(agent);
     this.#options.open.add(open);
-    records.connected(agent, { mode, version: introductions.of(agent)?.version ?? '' });
+    if (older?.isServed === false) {
+      older.session.stream.close('this agent has a newer connection');
+    }
+    open.isServed = records.connected(agent, { mode, version: introductions.of(agent)?.version ?? '' });
+    if (open.isServed) {
+      this.#serve(open);
+    } else {
+      stream.pause();
+    }
+  }
+
+  #serve(open: OpenSession): void {
+    const { isMapped, metrics, clusterInfos, logger } = this.#options;
+    const { agent, stream } = open.session;
     if (isMapped(agent)) {
       metrics.connected(agent);
       clusterInfos.connected(agent);
@@ -218,7 +259,7 @@ export class Sessions {
     }
     live.disconnected(agent);
     records.disconnected(agent);
-    if (isMapped(agent)) {
+    if (isMapped(agent) && open.isServed) {
       clusterInfos.disconnected(agent);
     }
   }

@@ -91,6 +91,20 @@ export class HubSync {
     }
   }
 
+  /** Another principal serves the agent, or may from now on: its state here is dropped, and nothing is done for it any more. */
+  releaseAgent(agent: string): void {
+    const { managed, autonomous = [] } = this.#options;
+    this.#agents.get(agent)?.sync.close();
+    this.#agents.delete(agent);
+    for (const kind of [...managed, ...autonomous]) {
+      if (kind.releaseAgent === undefined) {
+        kind.forgetAgent(agent);
+      } else {
+        kind.releaseAgent(agent);
+      }
+    }
+  }
+
   /** Figures for metrics, of all kinds together. */
   stats(agent: string): SyncStats {
     return this.#agents.get(agent)?.sync.stats() ?? { pending: 0, inFlight: 0, queued: 0, retrying: 0 };

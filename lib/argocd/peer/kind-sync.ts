@@ -99,6 +99,8 @@ export interface HubKind<P extends SourceSync | CopySync> {
   syncFor(agent: string): P;
   /** The agent was detached: its synchronisation is closed and dropped; objects stay. */
   forgetAgent(agent: string): void;
+  /** Another principal serves the agent, or may: as {@link forgetAgent}, but it stays in the fleet. Default: the same. */
+  releaseAgent?(agent: string): void;
 }
 
 /** A kind on an agent. */

@@ -57,13 +57,14 @@ export class ObjectWriter<T extends StoredObject> {
     conflicted: (found: T | undefined) => R | undefined = () => undefined,
   ): Promise<R | Unfinished> {
     for (let step = 0; step < maxSteps && !signal.aborted; step++) {
-      const next = plan(this.#options.view.get(ref));
+      const now = this.#options.view.get(ref);
+      const next = plan(now);
       if ('result' in next) {
         return next.result;
       }
       let result: R | undefined;
       try {
-        const written = await this.#write(ref, next.write, signal);
+        const written = await this.#write(ref, next.write, now, signal);
         result = await next.after?.(written);
       } catch (error) {
         const failure = failureOf(error);
@@ -96,7 +97,7 @@ export class ObjectWriter<T extends StoredObject> {
     return now;
   }
 
-  async #write(ref: ObjectRef, write: Write<T>, signal: AbortSignal): Promise<T | undefined> {
+  async #write(ref: ObjectRef, write: Write<T>, now: T | undefined, signal: AbortSignal): Promise<T | undefined> {
     const { store, view } = this.#options;
     if (write.action === 'delete') {
       const { uid, propagation } = write;
@@ -106,7 +107,7 @@ export class ObjectWriter<T extends StoredObject> {
     const written =
       write.action === 'create'
         ? await this.#create(ref, write.object, signal)
-        : await store.patch(ref, write.patch, signal);
+        : await store.patch(ref, write.patch, signal, now);
     view.learn(written);
     return written;
   }

@@ -59,7 +59,12 @@ async function serve(port: NonNullable<typeof parentPort>): Promise<void> {
   const live = new LiveAccess({ send: () => false, isConnected: () => true });
   const sessions = new Sessions({
     ...{ open, sync, live, logger, eventLogger: logger, tracer: undefined, detail: { has: () => false } },
-    ...{ introductions: nothing, records: nothing, clusterInfos: nothing, metrics: nothing },
+    ...{
+      introductions: nothing,
+      records: { connected: () => true, disconnected: silent },
+      clusterInfos: nothing,
+      metrics: nothing,
+    },
     ...{ isMapped: () => true, clusterChanged: silent, pinnedMode: silent },
     receiveWindow: receiveWindowLimits({}, silent),
   } as unknown as SessionsOptions);

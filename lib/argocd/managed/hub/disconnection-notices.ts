@@ -19,6 +19,8 @@ export interface DisconnectionNoticesOptions {
   readonly read: (ref: ObjectRef) => Application | undefined;
   /** The agent whose reports an Application shows: the one that has it, or of a mirror the autonomous agent. */
   readonly reporterOf: (application: Application) => string | undefined;
+  /** Whether this principal writes notices on it; another one may have its agent. Default: it does. */
+  readonly isResponsible?: ((application: Application) => boolean) | undefined;
   readonly agents: Pick<DisconnectedAgents, 'messageFor'>;
 }
 
@@ -93,7 +95,10 @@ export class DisconnectionNotices {
   }
 
   #isDue(hub: Application): boolean {
-    return this.messageFor(hub) !== conditionMessage(hub, agentDisconnectedCondition);
+    return (
+      this.messageFor(hub) !== conditionMessage(hub, agentDisconnectedCondition) &&
+      this.#options.isResponsible?.(hub) !== false
+    );
   }
 
   async #take({ ref }: Turn, signal: AbortSignal): Promise<InboxOutcome> {

@@ -46,6 +46,11 @@ export interface HubApplicationsOptions {
    * change to {@link HubApplications.noticesChanged}. Default: no reason is known.
    */
   readonly notice?: (application: Application, agent: string | undefined) => string | undefined;
+  /**
+   * Whether this principal writes notices on an Application: another one may have its agent. Report that it has become so with
+   * {@link HubApplications.responsibleFor}. Default: it does.
+   */
+  readonly isResponsible?: ((application: Application) => boolean) | undefined;
   /** How Applications show that their agent is not connected. Default: not at all. */
   readonly disconnection?: DisconnectionOptions | undefined;
   /** Called when an agent has an Application that the hub does not have and that was made for another principal. */
@@ -125,7 +130,12 @@ export class HubApplications implements HubKind<SourceSync> {
       agentOf: options.agentOf,
       lastSeen: options.lastSeen ?? (() => undefined),
       notice: options.notice ?? (() => undefined),
-      disconnection: { read: (ref) => this.#view.get(ref), reporterOf, agents: this.#disconnected },
+      disconnection: {
+        read: (ref) => this.#view.get(ref),
+        reporterOf,
+        isResponsible: options.isResponsible,
+        agents: this.#disconnected,
+      },
       runtime: options.runtime,
     });
   }
@@ -187,6 +197,23 @@ export class HubApplications implements HubKind<SourceSync> {
     }
   }
 
+  /** Another principal has a connection of an agent, or has it no longer. `isManaged`: it is a managed agent. */
+  servedElsewhere(agent: string, isServed: boolean, isManaged: boolean): void {
+    this.presenceChanged(agent, isServed);
+    if (isManaged) {
+      this.#warnings.servedElsewhere(agent, isServed);
+    }
+  }
+
+  /** This principal is responsible from now on for the Applications of an agent; undefined: for all that nobody else has. */
+  responsibleFor(agent: string | undefined): void {
+    const { agentOf } = this.#options;
+    for (const hub of agent === undefined ? this.#view.values() : this.#shownOf(agent)) {
+      const its = agentOf(hub);
+      this.#warnings.follow(refOf(hub), hub, its, its);
+    }
+  }
+
   /** The agents whose absence is shown. */
   disconnectedAgents(): DisconnectedAgent[] {
     const { disconnection } = this.#options;
@@ -207,6 +234,16 @@ export class HubApplications implements HubKind<SourceSync> {
     this.#peers.delete(agent);
     this.#warnings.forgetAgent(agent);
     this.#disconnected.forgetAgent(agent);
+    for (const key of this.#assignments.of(agent)) {
+      this.#requests.forget(key);
+    }
+  }
+
+  /** Another principal serves the agent, or may: what this one has of it is dropped. */
+  releaseAgent(agent: string): void {
+    this.#peers.get(agent)?.close();
+    this.#peers.delete(agent);
+    this.#warnings.releaseAgent(agent);
     for (const key of this.#assignments.of(agent)) {
       this.#requests.forget(key);
     }

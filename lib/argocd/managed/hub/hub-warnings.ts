@@ -180,6 +180,22 @@ export class HubWarnings {
     }
   }
 
+  /** Another principal serves the agent: what was known of it here does not count. */
+  releaseAgent(agent: string): void {
+    for (const { ref } of [...this.#departuresOf(agent)]) {
+      this.#depart(ref, agent, undefined);
+    }
+  }
+
+  /** Another principal has a connection of a managed agent, or has it no longer. */
+  servedElsewhere(agent: string, isServed: boolean): void {
+    if (isServed) {
+      this.#set(agent, { isConnected: true, isMember: true });
+    } else {
+      this.disconnected(agent);
+    }
+  }
+
   /** An agent reports that it is deleting a copy that it should not have any more. */
   departing(ref: ObjectRef, agent: string, sourceUid: string): void {
     if (this.#departures.get(placeOf(ref))?.get(agent)?.sourceUid !== sourceUid) {
@@ -218,7 +234,7 @@ export class HubWarnings {
   }
 
   #plan(ref: ObjectRef, hub: Application | undefined) {
-    if (hub === undefined) {
+    if (hub === undefined || this.#options.disconnection.isResponsible?.(hub) === false) {
       return undefined;
     }
     const release = planUserRelease(hub);

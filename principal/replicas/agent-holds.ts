@@ -1,0 +1,582 @@
+import { isNewerVersion, type Logger, wellKnown } from '../../lib/base/index.ts';
+import {
+  type Informer,
+  isAlreadyExists,
+  isConflict,
+  isNotFound,
+  type KubeClient,
+  type Lease,
+  leases,
+  rfc3339Micro,
+  WorkQueue,
+  type WorkQueueObserver,
+} from '../../lib/kube/index.ts';
+import type { AgentRecords, ConnectedAgent } from '../sessions/agent-records.ts';
+import { agentLeaseName, connectionAnnotations, connectionLabels } from '../sessions/connection-records.ts';
+import type { Peer } from './directory.ts';
+import type { LiveReplicas } from './live-replicas.ts';
+import type { ReplicaLease } from './replica-lease.ts';
+import type { WriteFence } from './write-fence.ts';
+
+/** The replica that an agent has connected to while another one holds it: the holder hands it over. */
+export const wantedByAnnotation = 'argocd-agent.argoproj-labs.io/wanted-by';
+
+const writeTimeoutMs = 5_000;
+const concurrency = 32;
+/** How long the agents of a replica that is gone have to come back, before their records say that they are not connected. */
+const graceMs = 30_000;
+const attempts = 5;
+
+/** How {@link AgentHolds} work. */
+export interface AgentHoldsOptions {
+  readonly client: Pick<KubeClient, 'get' | 'create' | 'replace'>;
+  readonly namespace: string;
+  readonly informer: Informer<Lease>;
+  readonly self: Pick<ReplicaLease, 'identity' | 'isCurrent'>;
+  readonly replicas: Pick<LiveReplicas, 'has' | 'peer'>;
+  readonly isLeader: () => boolean;
+  readonly fence: Pick<WriteFence, 'quiet' | 'allQuiet'>;
+  /** This replica holds the agent from now on. */
+  readonly held: (agent: string) => void;
+  /** The agent's session must end at once: its synchronisation here stops before this returns. */
+  readonly lost: (agent: string, why: string) => void;
+  /** The agent's session has ended, and its hold is about to be given up: the engine forgets it. */
+  readonly released: (agent: string) => void;
+  /** An agent was given to another replica that is alive. */
+  readonly handedOver: (agent: string, to: string) => void;
+  /** `holderOf(agent)` or `isResponsible(agent)` has another answer. */
+  readonly changed: (agent: string) => void;
+  readonly observer?: WorkQueueObserver | undefined;
+  readonly logger: Logger;
+  readonly graceMs?: number;
+}
+
+type Wanted = ConnectedAgent & {
+  readonly since: Date;
+  /** This replica has asked the holder for the agent. */
+  hasAsked: boolean;
+};
+
+/**
+ * Which replica serves which agent: the Lease `argocd-agent-<agent>` names it, with a term (`leaseTransitions`), and the record of the
+ * agent's connection is in the same Lease. A hold counts as long as its replica's own Lease is there. Every write replaces the
+ * version that was seen last, so that of two replicas one succeeds; an agent is served after this write has succeeded. A live
+ * holder is asked for the agent with an annotation. It ends its session and all that it writes, and names the other one.
+ */
+export class AgentHolds implements AgentRecords {
+  readonly #options: AgentHoldsOptions;
+  readonly #queue: WorkQueue;
+  /** Agents with a stream to this replica. */
+  readonly #wanted = new Map<string, Wanted>();
+  /** Agents that this replica holds and serves. */
+  readonly #serving = new Set<string>();
+  /** What this replica wrote last, since the cache may be behind it. */
+  readonly #written = new Map<string, Lease>();
+  /** Agents that left the fleet: what their Leases say of their mode does not count. */
+  readonly #forgotten = new Set<string>();
+  /** Replicas that are gone, and since when. */
+  readonly #gone = new Map<string, Date>();
+  /** Who holds an agent, as those who follow that were told. */
+  readonly #known = new Map<string, string>();
+  readonly #startedAt = new Date();
+  #isClosing = false;
+
+  constructor(options: AgentHoldsOptions) {
+    this.#options = options;
+    this.#queue = new WorkQueue({
+      name: 'agent holds',
+      handler: (agent) => this.#settle(agent),
+      concurrency,
+      backoff: { initialMs: 50, maxMs: 1_000 },
+      observer: options.observer,
+      logger: options.logger,
+    });
+    const seen = (lease: Lease) => {
+      const agent = agentOf(lease);
+      if (agent !== undefined) {
+        this.#seen(agent, lease);
+      }
+    };
+    options.informer.subscribe({
+      added: seen,
+      updated: (_old, now) => seen(now),
+      deleted: (last) => {
+        const agent = agentOf(last);
+        if (agent !== undefined && this.#written.get(agent)?.metadata.uid === last.metadata.uid) {
+          this.#written.delete(agent);
+        }
+        seen(last);
+      },
+    });
+  }
+
+  /** Agents that this replica serves. */
+  get serving(): ReadonlySet<string> {
+    return this.#serving;
+  }
+
+  /** How many agents live replicas hold, all together. */
+  get held(): number {
+    return this.#options.informer.list().filter((lease) => agentOf(lease) !== undefined && this.#isHeld(lease)).length;
+  }
+
+  holderOf(agent: string): 'here' | Peer | undefined {
+    if (this.#serving.has(agent)) {
+      return 'here';
+    }
+    const holder = this.#newest(agent)?.spec?.holderIdentity ?? '';
+    return this.#options.replicas.peer(holder);
+  }
+
+  /** Whether this replica, and no other one, does what is to be done for the agent. */
+  isResponsible(agent: string | undefined): boolean {
+    if (agent !== undefined && this.#serving.has(agent)) {
+      return true;
+    }
+    if (!this.#options.isLeader()) {
+      return false;
+    }
+    const holder = agent === undefined ? '' : (this.#newest(agent)?.spec?.holderIdentity ?? '');
+    return holder === '' || !this.#options.replicas.has(holder);
+  }
+
+  connected(agent: string, details: ConnectedAgent): boolean {
+    this.#forgotten.delete(agent);
+    this.#wanted.set(agent, { ...details, since: new Date(), hasAsked: false });
+    this.#queue.add(agent);
+    return this.#serving.has(agent);
+  }
+
+  disconnected(agent: string): void {
+    if (this.#wanted.delete(agent)) {
+      this.#stopServing(agent);
+      this.#queue.add(agent);
+    }
+  }
+
+  modeOf(agent: string): string | undefined {
+    return this.#forgotten.has(agent)
+      ? undefined
+      : (this.#wanted.get(agent)?.mode ?? this.#newest(agent)?.metadata.annotations?.[wellKnown.agentModeAnnotation]);
+  }
+
+  managedLastSeen(agent: string): Date | undefined {
+    return this.modeOf(agent) === 'managed' ? this.lastSeen(agent) : undefined;
+  }
+
+  lastSeen(agent: string): Date | undefined {
+    const { metadata, spec } = this.#newest(agent) ?? {};
+    if (metadata?.annotations?.[connectionAnnotations.connected] === 'true') {
+      // Its holder did not live to record the end.
+      return this.#gone.get(spec?.holderIdentity ?? '') ?? this.#startedAt;
+    }
+    const at = spec?.renewTime ?? spec?.acquireTime;
+    return at === undefined ? undefined : new Date(at);
+  }
+
+  forget(agent: string): void {
+    if (this.modeOf(agent) !== undefined) {
+      this.#forgotten.add(agent);
+      this.#queue.add(agent);
+    }
+  }
+
+  forgetAllBut(isMember: (agent: string) => boolean): void {
+    for (const lease of this.#options.informer.list()) {
+      const agent = agentOf(lease);
+      if (agent !== undefined && !isMember(agent)) {
+        this.forget(agent);
+      }
+    }
+  }
+
+  run(signal: AbortSignal): Promise<void> {
+    return this.#queue.run(signal);
+  }
+
+  /** This replica was deposed: it holds nothing any more. Streams that are open want their agents again under the new identity. */
+  deposed(): void {
+    for (const agent of [...this.#serving]) {
+      this.#options.lost(agent, 'this principal was cut off from its hub: connect again');
+      this.#stopServing(agent);
+    }
+    for (const wanted of this.#wanted.values()) {
+      wanted.hasAsked = false;
+    }
+  }
+
+  /** This replica may write again: what waited for that goes on. */
+  resumed(): void {
+    for (const agent of this.#wanted.keys()) {
+      if (!this.#serving.has(agent)) {
+        this.#queue.add(agent);
+      }
+    }
+  }
+
+  /** A replica has come or gone, this one included. */
+  replicaChanged(identity: string, isLive: boolean): void {
+    if (!isLive) {
+      this.#gone.set(identity, new Date());
+    }
+    for (const lease of this.#options.informer.list()) {
+      const agent = agentOf(lease);
+      if (agent === undefined) {
+        continue;
+      }
+      const isItsHolder = this.#newest(agent)?.spec?.holderIdentity === identity;
+      if (isItsHolder) {
+        this.#review(agent);
+      }
+      if (isItsHolder && this.#wanted.has(agent)) {
+        this.#queue.add(agent);
+      } else if (isItsHolder && !isLive) {
+        this.#queue.addAfter(agent, this.#options.graceMs ?? graceMs);
+      }
+    }
+    if (identity === this.#options.self.identity && isLive) {
+      this.resumed();
+    }
+  }
+
+  /** This replica leads from now on: it records the ends that their holders could not. */
+  leads(): void {
+    for (const lease of this.#options.informer.list()) {
+      const agent = agentOf(lease);
+      if (agent !== undefined && !this.#isHeld(lease)) {
+        this.#queue.addAfter(agent, this.#options.graceMs ?? graceMs);
+        this.#queue.add(agent);
+      }
+    }
+  }
+
+  /**
+   * For a clean shutdown: stops serving, and resolves when nothing is written for any agent any more. This replica's Lease may be
+   * deleted then, which frees all that it holds. {@link close} follows.
+   */
+  async end(): Promise<void> {
+    this.#isClosing = true;
+    for (const agent of [...this.#serving]) {
+      this.#stopServing(agent);
+    }
+    await this.#options.fence.allQuiet();
+  }
+
+  /** Records the ends of the connections, except of agents that another replica has taken. */
+  async close(timeoutMs = 10_000): Promise<void> {
+    const { self, logger } = this.#options;
+    const { identity } = self;
+    const signal = AbortSignal.timeout(timeoutMs);
+    const failed: string[] = [];
+    const agents = this.#options.informer.list().flatMap((lease) => agentOf(lease) ?? []);
+    await Promise.all(
+      agents.map(async (agent) => {
+        const lease = this.#newest(agent);
+        if (lease?.spec?.holderIdentity !== identity) {
+          return;
+        }
+        try {
+          await this.#replace(agent, this.#ended(lease, agent), signal);
+        } catch (error) {
+          if (!isConflict(error) && !isNotFound(error)) {
+            failed.push(agent);
+          }
+        }
+      }),
+    );
+    if (failed.length > 0) {
+      logger.warn({ agents: failed }, 'not recorded as disconnected');
+    }
+  }
+
+  #seen(agent: string, lease: Lease): void {
+    const { identity } = this.#options.self;
+    const newest = this.#newest(agent);
+    if (this.#written.get(agent) !== undefined && newest !== this.#written.get(agent)) {
+      this.#written.delete(agent);
+    }
+    if (newest?.metadata.annotations?.[wellKnown.agentModeAnnotation] === undefined) {
+      this.#forgotten.delete(agent);
+    }
+    this.#review(agent);
+    const isOurs = newest?.spec?.holderIdentity === identity;
+    const asks = lease.metadata.annotations?.[wantedByAnnotation];
+    if (this.#wanted.has(agent) || isOurs || this.#serving.has(agent) || asks === identity) {
+      this.#queue.add(agent);
+    }
+  }
+
+  /** Tells those who follow `holderOf` of another answer. */
+  #review(agent: string): void {
+    const holder = this.holderOf(agent);
+    const nobody = this.isResponsible(agent) ? 'nobody, and this replica leads' : '';
+    const now = typeof holder === 'object' ? holder.identity : (holder ?? nobody);
+    if ((this.#known.get(agent) ?? '') === now) {
+      return;
+    }
+    if (now === '') {
+      this.#known.delete(agent);
+    } else {
+      this.#known.set(agent, now);
+    }
+    this.#options.changed(agent);
+  }
+
+  #stopServing(agent: string): void {
+    if (this.#serving.delete(agent)) {
+      this.#options.released(agent);
+      this.#review(agent);
+    }
+  }
+
+  /** The agent's Lease, as this replica wrote it or saw it, whichever is newer. */
+  #newest(agent: string): Lease | undefined {
+    const cached = this.#options.informer.get({ namespace: this.#options.namespace, name: agentLeaseName(agent) });
+    const seen = cached !== undefined && agentOf(cached) === agent ? cached : undefined;
+    const written = this.#written.get(agent);
+    return written !== undefined &&
+      (seen === undefined || isNewerVersion(written.metadata.resourceVersion, seen.metadata.resourceVersion))
+      ? written
+      : seen;
+  }
+
+  #isHeld({ spec }: Lease): boolean {
+    const holder = spec?.holderIdentity ?? '';
+    return holder !== '' && this.#options.replicas.has(holder);
+  }
+
+  /** Brings the agent's Lease to where it should be, as far as that is this replica's to do. */
+  async #settle(agent: string): Promise<void> {
+    for (let attempt = 0; attempt < attempts; attempt++) {
+      const { self, replicas } = this.#options;
+      if (this.#isClosing || !self.isCurrent || !replicas.has(self.identity)) {
+        // Another look follows when this replica's Lease is renewed, or seen.
+        return this.#isClosing ? undefined : this.#queue.addAfter(agent, 1_000);
+      }
+      const lease = this.#newest(agent);
+      try {
+        const next = await this.#step(agent, lease);
+        if (next === undefined) {
+          return;
+        }
+        await this.#replace(agent, next, AbortSignal.timeout(writeTimeoutMs));
+        const to = next.spec?.holderIdentity ?? '';
+        if (to !== '' && to !== self.identity && to !== lease?.spec?.holderIdentity) {
+          this.#options.handedOver(agent, to);
+        }
+      } catch (error) {
+        if (!isConflict(error) && !isNotFound(error) && !isAlreadyExists(error)) {
+          throw error;
+        }
+        await this.#read(agent);
+      }
+    }
+    this.#queue.addAfter(agent, 100);
+  }
+
+  /** What is to be written now; undefined: nothing, or not by this replica. Serves the agent if all is written for that. */
+  async #step(agent: string, lease: Lease | undefined): Promise<Lease | undefined> {
+    const { self, replicas, fence } = this.#options;
+    const { identity } = self;
+    const wanted = this.#wanted.get(agent);
+    const holder = lease?.spec?.holderIdentity ?? '';
+    const asking = lease?.metadata.annotations?.[wantedByAnnotation] ?? '';
+    const isAskedFor = asking !== identity && replicas.has(asking);
+    if (holder !== identity && this.#serving.has(agent)) {
+      // Somebody has changed the Lease by hand.
+      this.#lose(agent, 'another principal serves this agent');
+      return undefined;
+    }
+    if (holder === identity) {
+      if (isAskedFor) {
+        this.#lose(agent, 'the agent has connected to another principal');
+        await fence.quiet(agent);
+        return handedOver(lease as Lease, asking);
+      }
+      if (wanted === undefined) {
+        this.#stopServing(agent);
+        await fence.quiet(agent);
+        return this.#wanted.has(agent) ? this.#taken(agent, lease) : this.#ended(lease as Lease, agent);
+      }
+      const next = this.#taken(agent, lease);
+      this.#serve(agent);
+      return next !== undefined && isSameRecord(lease, next) ? undefined : next;
+    }
+    if (holder !== '' && replicas.has(holder)) {
+      return this.#ask(agent, lease as Lease, { wanted, asking, isAskedFor });
+    }
+    if (wanted !== undefined) {
+      return this.#taken(agent, lease);
+    }
+    return this.#corrected(agent, lease);
+  }
+
+  /** Another live replica holds the agent. */
+  #ask(
+    agent: string,
+    lease: Lease,
+    { wanted, asking, isAskedFor }: { wanted: Wanted | undefined; asking: string; isAskedFor: boolean },
+  ): Lease | undefined {
+    const { identity } = this.#options.self;
+    if (wanted === undefined) {
+      return asking === identity ? withAnnotations(lease, { [wantedByAnnotation]: undefined }) : undefined;
+    }
+    if (asking === identity) {
+      wanted.hasAsked = true;
+      return undefined;
+    }
+    if (wanted.hasAsked) {
+      // It was asked for by another one since, or handed to it: the agent has a newer connection.
+      this.#lose(
+        agent,
+        isAskedFor ? 'the agent has connected to another principal' : 'another principal serves this agent',
+      );
+      return undefined;
+    }
+    return withAnnotations(lease, { [wantedByAnnotation]: identity });
+  }
+
+  /** The record of an agent that nobody holds, where it is not as it should be. */
+  #corrected(agent: string, lease: Lease | undefined): Lease | undefined {
+    if (lease === undefined || !this.isResponsible(agent)) {
+      return undefined;
+    }
+    const { annotations } = lease.metadata;
+    const holder = lease.spec?.holderIdentity ?? '';
+    const goneAt = this.#gone.get(holder) ?? this.#startedAt;
+    const isOver = Date.now() - goneAt.getTime() >= (this.#options.graceMs ?? graceMs);
+    const isStale = annotations?.[connectionAnnotations.connected] !== 'false' && isOver;
+    const isForgotten = this.#forgotten.has(agent) && annotations?.[wellKnown.agentModeAnnotation] !== undefined;
+    return isStale || isForgotten ? this.#ended(lease, agent) : undefined;
+  }
+
+  #lose(agent: string, why: string): void {
+    this.#wanted.delete(agent);
+    this.#options.lost(agent, why);
+    this.#stopServing(agent);
+  }
+
+  #serve(agent: string): void {
+    if (!this.#serving.has(agent)) {
+      this.#serving.add(agent);
+      this.#options.held(agent);
+      this.#review(agent);
+    }
+  }
+
+  /** The Lease of an agent that this replica holds. */
+  #taken(agent: string, lease: Lease | undefined): Lease | undefined {
+    const wanted = this.#wanted.get(agent);
+    if (wanted === undefined) {
+      return undefined;
+    }
+    const { identity } = this.#options.self;
+    const isOurs = lease?.spec?.holderIdentity === identity;
+    const base: Lease = lease ?? {
+      metadata: { namespace: this.#options.namespace, name: agentLeaseName(agent) },
+    };
+    const at = rfc3339Micro(wanted.since);
+    const record = withAnnotations(base, {
+      [connectionAnnotations.connected]: 'true',
+      [wellKnown.agentModeAnnotation]: wanted.mode,
+      [connectionAnnotations.version]: wanted.version,
+      [wantedByAnnotation]: undefined,
+    });
+    return {
+      ...record,
+      metadata: {
+        ...record.metadata,
+        labels: { ...record.metadata.labels, ...connectionLabels, [wellKnown.agentNameLabel]: agent },
+      },
+      spec: {
+        ...base.spec,
+        holderIdentity: identity,
+        acquireTime: at,
+        renewTime: at,
+        leaseTransitions: (base.spec?.leaseTransitions ?? 0) + (isOurs ? 0 : 1),
+      },
+    };
+  }
+
+  /** The Lease of an agent that nobody holds. */
+  #ended(lease: Lease, agent: string): Lease {
+    const wasConnected = lease.metadata.annotations?.[connectionAnnotations.connected] === 'true';
+    const { identity } = this.#options.self;
+    const isOurs = lease.spec?.holderIdentity === identity;
+    const at = isOurs ? new Date() : this.lastSeen(agent);
+    const isForgotten = this.#forgotten.has(agent);
+    const record = withAnnotations(lease, {
+      [connectionAnnotations.connected]: 'false',
+      [wantedByAnnotation]: undefined,
+      ...(isForgotten ? { [wellKnown.agentModeAnnotation]: undefined } : {}),
+    });
+    const renewTime = wasConnected && at !== undefined ? rfc3339Micro(at) : lease.spec?.renewTime;
+    return { ...record, spec: { ...lease.spec, holderIdentity: '', ...(renewTime && { renewTime }) } };
+  }
+
+  async #replace(agent: string, lease: Lease, signal: AbortSignal): Promise<void> {
+    const { client } = this.#options;
+    const isNew = lease.metadata.resourceVersion === undefined;
+    const written = isNew
+      ? await client.create(leases, lease, { signal })
+      : await client.replace(leases, lease, { signal });
+    this.#keep(agent, written);
+  }
+
+  async #read(agent: string): Promise<void> {
+    const { client, namespace } = this.#options;
+    const signal = AbortSignal.timeout(writeTimeoutMs);
+    const found = await client.get(leases, { namespace, name: agentLeaseName(agent) }, signal);
+    if (found === undefined) {
+      this.#written.delete(agent);
+    } else {
+      this.#keep(agent, found);
+    }
+  }
+
+  #keep(agent: string, lease: Lease): void {
+    this.#written.set(agent, lease);
+    if (this.#newest(agent) !== lease) {
+      this.#written.delete(agent);
+    }
+    this.#review(agent);
+  }
+}
+
+function agentOf({ metadata: { name, labels } }: Lease): string | undefined {
+  const agent = labels?.[wellKnown.agentNameLabel];
+  return agent !== undefined && name === agentLeaseName(agent) ? agent : undefined;
+}
+
+function handedOver(lease: Lease, to: string): Lease {
+  const record = withAnnotations(lease, { [wantedByAnnotation]: undefined });
+  const leaseTransitions = (lease.spec?.leaseTransitions ?? 0) + 1;
+  return { ...record, spec: { ...lease.spec, holderIdentity: to, leaseTransitions } };
+}
+
+function withAnnotations(lease: Lease, changes: Readonly<Record<string, string | undefined>>): Lease {
+  const annotations = { ...lease.metadata.annotations };
+  for (const [name, value] of Object.entries(changes)) {
+    if (value === undefined) {
+      delete annotations[name];
+    } else {
+      annotations[name] = value;
+    }
+  }
+  return { ...lease, metadata: { ...lease.metadata, annotations } };
+}
+
+/** Whether both say the same of the same connection. */
+function isSameRecord(a: Lease | undefined, b: Lease): boolean {
+  const brief = (lease: Lease | undefined) => {
+    const { annotations = {} } = lease?.metadata ?? {};
+    return [
+      lease?.spec?.holderIdentity,
+      new Date(lease?.spec?.acquireTime ?? 0).getTime(),
+      annotations[connectionAnnotations.connected],
+      annotations[connectionAnnotations.version],
+      annotations[wellKnown.agentModeAnnotation],
+    ].join('|');
+  };
+  return brief(a) === brief(b);
+}

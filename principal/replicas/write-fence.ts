@@ -1,0 +1,116 @@
+import { withDeadline } from '../../lib/base/index.ts';
+import type { ObjectRef, Store, StoredObject } from '../../lib/sync/index.ts';
+import type { ReplicaLease } from './replica-lease.ts';
+
+/** Another replica is responsible for the agent now. The engine takes it for a failure that may pass. */
+export class FencedError extends Error {
+  override readonly name = 'FencedError';
+  readonly code = 'FENCED';
+}
+
+/** How a {@link WriteFence} works. */
+export interface WriteFenceOptions {
+  readonly lease: Pick<ReplicaLease, 'isCurrent' | 'current'>;
+  /** Whether this replica is responsible for the agent; undefined: for what is no agent's. */
+  readonly mayWrite: (agent: string | undefined) => boolean;
+  /** For writes that no resourceVersion guards: they end before another replica can have taken over. */
+  readonly timeoutMs: number;
+}
+
+/** Whose an object is, and how it was seen last. */
+export interface FencedKind<T> {
+  readonly ownerOf: (object: T) => string | undefined;
+  readonly get: (ref: ObjectRef) => T | undefined;
+}
+
+/**
+ * Lets writes for an agent pass only while this replica's Lease is renewed and it is responsible for the agent. While the Lease is
+ * not renewed, writes wait. What passes is counted until it has ended, so that an agent is handed over after the last one.
+ */
+export class WriteFence {
+  readonly #options: WriteFenceOptions;
+  readonly #underWay = new Map<string, number>();
+  readonly #quiet = new Map<string, (() => void)[]>();
+
+  constructor(options: WriteFenceOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves when no write for the agent is under way; at once if none is. */
+  async quiet(agent: string): Promise<void> {
+    while (this.#underWay.has(agent)) {
+      await new Promise<void>((resolve) => {
+        this.#quiet.set(agent, [...(this.#quiet.get(agent) ?? []), resolve]);
+      });
+    }
+  }
+
+  /** The same for all agents. */
+  async allQuiet(): Promise<void> {
+    for (let agents = [...this.#underWay.keys()]; agents.length > 0; agents = [...this.#underWay.keys()]) {
+      await Promise.all(agents.map((agent) => this.quiet(agent)));
+    }
+  }
+
+  /**
+   * Writes, if that may be, when it may be.
+   * @throws FencedError when another replica is responsible, the signal's reason, or the error of `write`
+   */
+  async run<R>(agent: string | undefined, signal: AbortSignal, write: () => Promise<R>): Promise<R> {
+    const { lease, mayWrite } = this.#options;
+    if (!lease.isCurrent) {
+      await lease.current(signal);
+    }
+    signal.throwIfAborted();
+    if (!mayWrite(agent)) {
+      throw new FencedError(`another replica is responsible for ${agent === undefined ? 'this' : `agent ${agent}`}`);
+    }
+    const key = agent ?? '';
+    this.#underWay.set(key, (this.#underWay.get(key) ?? 0) + 1);
+    try {
+      return await write();
+    } finally {
+      this.#ended(key);
+    }
+  }
+
+  /**
+   * The same store behind the fence. Each patch carries the version of the object that it was planned for, so that one that was
+   * delayed on its way changes nothing that another replica has written since.
+   */
+  guard<T extends StoredObject>(store: Store<T>, kind: FencedKind<T>): Store<T> {
+    const { timeoutMs } = this.#options;
+    const owner = (object: T | undefined) => (object === undefined ? undefined : kind.ownerOf(object));
+    return {
+      subscribe: (listener) => store.subscribe(listener),
+      read: (ref, signal) => store.read(ref, signal),
+      create: (object, signal) =>
+        this.run(owner(object), signal, () =>
+          withDeadline(signal, timeoutMs, (deadline) => store.create(object, deadline)),
+        ),
+      patch: (ref, patch, signal, planned = kind.get(ref)) => {
+        const { resourceVersion } = planned?.metadata ?? {};
+        const metadata = { ...(resourceVersion && { resourceVersion }), ...(patch.metadata as object | undefined) };
+        return this.run(owner(planned), signal, () => store.patch(ref, { ...patch, metadata }, signal, planned));
+      },
+      delete: (ref, options, signal) =>
+        this.run(owner(kind.get(ref)), signal, () =>
+          withDeadline(signal, timeoutMs, (deadline) => store.delete(ref, options, deadline)),
+        ),
+    };
+  }
+
+  #ended(key: string): void {
+    const left = (this.#underWay.get(key) ?? 1) - 1;
+    if (left > 0) {
+      this.#underWay.set(key, left);
+      return;
+    }
+    this.#underWay.delete(key);
+    const waiting = this.#quiet.get(key) ?? [];
+    this.#quiet.delete(key);
+    for (const go of waiting) {
+      go();
+    }
+  }
+}
