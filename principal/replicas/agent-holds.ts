@@ -26,13 +26,14 @@ const concurrency = 32;
 /** How long the agents of a replica that is gone have to come back, before their records say that they are not connected. */
 const graceMs = 30_000;
 const attempts = 5;
+const cutOff = 'this principal is cut off from its hub: connect again, to another one';
 
 /** How {@link AgentHolds} work. */
 export interface AgentHoldsOptions {
   readonly client: Pick<KubeClient, 'get' | 'create' | 'replace'>;
   readonly namespace: string;
   readonly informer: Informer<Lease>;
-  readonly self: Pick<ReplicaLease, 'identity' | 'isCurrent'>;
+  readonly self: Pick<ReplicaLease, 'identity' | 'isCurrent' | 'isStalled'>;
   readonly replicas: Pick<LiveReplicas, 'has' | 'peer'>;
   readonly isLeader: () => boolean;
   readonly fence: Pick<WriteFence, 'quiet' | 'allQuiet'>;
@@ -144,6 +145,10 @@ export class AgentHolds implements AgentRecords {
     this.#forgotten.delete(agent);
     this.#wanted.set(agent, { ...details, since: new Date(), hasAsked: false });
     this.#queue.add(agent);
+    if (this.#options.self.isStalled) {
+      // After the caller has taken note of the session.
+      setImmediate(() => this.#options.lost(agent, cutOff));
+    }
     return this.#serving.has(agent);
   }
 
@@ -197,11 +202,18 @@ export class AgentHolds implements AgentRecords {
   /** This replica was deposed: it holds nothing any more. Streams that are open want their agents again under the new identity. */
   deposed(): void {
     for (const agent of [...this.#serving]) {
-      this.#options.lost(agent, 'this principal was cut off from its hub: connect again');
+      this.#options.lost(agent, cutOff);
       this.#stopServing(agent);
     }
     for (const wanted of this.#wanted.values()) {
       wanted.hasAsked = false;
+    }
+  }
+
+  /** This replica cannot write for long already: agents had better go to another one. */
+  stalled(): void {
+    for (const agent of [...this.#wanted.keys()]) {
+      this.#options.lost(agent, cutOff);
     }
   }
 

@@ -57,6 +57,8 @@ export interface ReplicaLeaseOptions {
   readonly timing: ReplicaTiming;
   /** The Lease has not been renewed in time: nothing may be written until it is. */
   readonly suspended: () => void;
+  /** That has lasted for twice the lease duration: probably this replica alone is cut off, and others may serve its agents. */
+  readonly stalled: () => void;
   /** This replica may write: for the first time, or again after so many milliseconds. */
   readonly resumed: (afterMs: number | undefined) => void;
   /** Another replica has deposed this one: what it held is not its own any more. */
@@ -81,6 +83,7 @@ export class ReplicaLease {
   #lease: Lease | undefined;
   #renewedAt = Number.NEGATIVE_INFINITY;
   #suspendedAt: number | undefined;
+  #isStalled = false;
   #wake: (() => void) | undefined;
   #currentSince = 0;
 
@@ -107,6 +110,11 @@ export class ReplicaLease {
   /** Whether this replica may write: nobody can have deposed it yet. */
   get isCurrent(): boolean {
     return this.#lease !== undefined && this.#now() - this.#renewedAt < this.#options.timing.deadlineMs;
+  }
+
+  /** Whether it has been unable to renew for so long that agents had better go to another replica. */
+  get isStalled(): boolean {
+    return this.#isStalled;
   }
 
   /** Since when it has been so without a gap, on this process's clock. */
@@ -175,7 +183,7 @@ export class ReplicaLease {
   }
 
   #conclude(outcome: 'renewed' | 'deposed' | 'failed', startedAt: number): void {
-    const { timing, suspended, resumed, deposed, logger } = this.#options;
+    const { timing, suspended, stalled, resumed, deposed, logger } = this.#options;
     if (outcome === 'deposed') {
       logger.warn({ lease: this.name, identity: this.#identity }, 'this replica was deposed and begins anew');
       this.#lease = undefined;
@@ -187,6 +195,7 @@ export class ReplicaLease {
     if (outcome === 'renewed') {
       const isGap = startedAt - this.#renewedAt >= timing.deadlineMs;
       this.#renewedAt = startedAt;
+      this.#isStalled = false;
       if (isGap) {
         this.#currentSince = this.#now();
         resumed(this.#suspendedAt === undefined ? undefined : this.#now() - this.#suspendedAt);
@@ -196,6 +205,13 @@ export class ReplicaLease {
     } else if (!this.isCurrent && this.#suspendedAt === undefined && this.#lease !== undefined) {
       this.#suspendedAt = this.#now();
       suspended();
+    } else if (
+      this.#suspendedAt !== undefined &&
+      !this.#isStalled &&
+      this.#now() - this.#suspendedAt >= 2 * timing.durationMs
+    ) {
+      this.#isStalled = true;
+      stalled();
     }
   }
 

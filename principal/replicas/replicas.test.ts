@@ -139,6 +139,19 @@ test('a replica that is cut off from the API server writes nothing long before a
   expect(b.attached.has('edge')).toBe(true);
 });
 
+test('a replica that stays cut off sends its agents away, also those that come', async () => {
+  const server = new LeaseServer();
+  const [a, b] = await pair(server);
+  a.come('edge');
+  await until(() => a.attached.has('edge'));
+  a.cut();
+  await until(() => a.lost.includes('edge'));
+  b.come('edge');
+  await until(() => b.attached.has('edge'));
+  a.come('other');
+  await until(() => a.lost.includes('other'));
+});
+
 test('an API server that is away for all deposes nobody: all go on', async () => {
   const server = new LeaseServer();
   const all = await startAll(server, 3);

@@ -75,6 +75,13 @@ export class Replicas {
           { replica: this.#lease.identity, deadlineMs: timing.deadlineMs },
           'this replica cannot renew its Lease: it writes nothing until it can',
         ),
+      stalled: () => {
+        logger.warn(
+          { replica: this.#lease.identity },
+          'this replica is cut off from the API server and sends its agents away',
+        );
+        this.holds.stalled();
+      },
       resumed: (ms) => {
         if (ms !== undefined) {
           metrics.suspended(ms / 1_000);
