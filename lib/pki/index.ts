@@ -17,6 +17,7 @@ export {
   type KeyCertificate,
   lifetimes,
   reasonToReissue,
+  selfSignedCertificate,
 } from './issue.ts';
 export { generateJwtKey, generatePrivateKey, type KeyAlgorithm, parsePrivateKey, privateKeyPem } from './keys.ts';
 export { certifyClient, readSigningRequest, type SigningRequest, signingRequestFor } from './request.ts';

@@ -14,7 +14,7 @@ import {
   renewalTime,
 } from './inspect.ts';
 import { generatePrivateKey, type KeyAlgorithm, parsePrivateKey, privateKeyPem } from './keys.ts';
-import { certificatePem, type Issuer, issuerOf, signLeaf } from './leaf.ts';
+import { certificatePem, type Issuer, issuerOf, signLeaf, signOwn } from './leaf.ts';
 
 const crypto = webcrypto;
 
@@ -125,6 +125,25 @@ export async function certify(publicKey: Uint8Array, request: CertificateRequest
     publicKey,
   };
   return certificatePem(await signLeaf(leaf, issuer));
+}
+
+/**
+ * Makes a certificate that its own key (P-256) signs, for both ends of TLS. Nobody can verify it by an authority: who trusts it knows
+ * its fingerprint. Its validity counts for nothing then; it is ten years.
+ */
+export async function selfSignedCertificate(commonName: string): Promise<KeyCertificate> {
+  const key = await generatePrivateKey('p256');
+  const now = Date.now();
+  const leaf = {
+    commonName,
+    organizations: [],
+    hosts: [],
+    usages: ['server', 'client'],
+    notBefore: new Date(now - day),
+    notAfter: new Date(now + 3_650 * day),
+    publicKey: publicKeyOf(key),
+  } as const;
+  return { certificate: certificatePem(await signOwn(leaf, key)), key: privateKeyPem(key) };
 }
 
 interface Signer {

@@ -66,11 +66,7 @@ export interface Issuer {
  * @throws PkiError BAD_KEY when its key is neither RSA nor of an elliptic curve
  */
 export function issuerOf(certificate: X509Certificate, key: KeyObject): Issuer {
-  const algorithm = signatures[key.asymmetricKeyType ?? ''];
-  if (algorithm === undefined) {
-    const message = `must be RSA or of an elliptic curve to sign, not ${key.asymmetricKeyType}`;
-    throw new PkiError('BAD_KEY', 'key of the certificate authority', message);
-  }
+  const algorithm = signatureOf(key);
   const { subject, subjectPublicKeyInfo, extensions } = AsnConvert.parse(certificate.raw, Certificate).tbsCertificate;
   const own = extensions?.find(({ extnID }) => extnID === id_ce_subjectKeyIdentifier);
   const keyId =
@@ -78,6 +74,15 @@ export function issuerOf(certificate: X509Certificate, key: KeyObject): Issuer {
       ? keyIdOf(subjectPublicKeyInfo)
       : new Uint8Array(AsnConvert.parse(own.extnValue.buffer, SubjectKeyIdentifier).buffer);
   return { name: subject, keyId, key, algorithm };
+}
+
+function signatureOf(key: KeyObject): AlgorithmIdentifier {
+  const algorithm = signatures[key.asymmetricKeyType ?? ''];
+  if (algorithm === undefined) {
+    const message = `must be RSA or of an elliptic curve to sign, not ${key.asymmetricKeyType}`;
+    throw new PkiError('BAD_KEY', 'key of the certificate authority', message);
+  }
+  return algorithm;
 }
 
 const signatures: Readonly<Record<string, AlgorithmIdentifier>> = {
@@ -138,6 +143,16 @@ function attribute(type: string, text: string): RelativeDistinguishedName {
     /^[A-Za-z0-9 '()+,\-./:=?]*$/.test(text) ? { printableString: text } : { utf8String: text },
   );
   return new RelativeDistinguishedName([new AttributeTypeAndValue({ type, value })]);
+}
+
+/**
+ * Signs a certificate for the signer's own key, whose subject and issuer are the leaf's common name; the result is DER.
+ * @throws PkiError BAD_KEY when the key is neither RSA nor of an elliptic curve
+ */
+export function signOwn(leaf: Leaf, key: KeyObject): Promise<Uint8Array> {
+  const name = new Name([attribute(attributes.commonName, leaf.commonName)]);
+  const keyId = keyIdOf(AsnConvert.parse(leaf.publicKey, SubjectPublicKeyInfo));
+  return signLeaf({ ...leaf, organizations: [] }, { name, keyId, key, algorithm: signatureOf(key) });
 }
 
 /** SHA-1 of the key's bits. */

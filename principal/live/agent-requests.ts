@@ -6,6 +6,8 @@ export type NoAnswer =
   /** The agent is not connected, or its connection ended before it answered. */
   | 'disconnected'
   | 'timeout'
+  /** The connection to the replica that holds the agent ended before the answer. */
+  | 'lost'
   /** Too many requests to this agent are open. */
   | 'busy';
 
@@ -14,8 +16,8 @@ export class NoAnswerError extends Error {
   override readonly name = 'NoAnswerError';
   readonly reason: NoAnswer;
 
-  constructor(reason: NoAnswer, agent: string) {
-    super(texts[reason](agent));
+  constructor(reason: NoAnswer, agent: string, options?: ErrorOptions) {
+    super(texts[reason](agent), options);
     this.reason = reason;
   }
 }
@@ -23,8 +25,14 @@ export class NoAnswerError extends Error {
 const texts: Readonly<Record<NoAnswer, (agent: string) => string>> = {
   disconnected: (agent) => `agent ${agent} is not connected`,
   timeout: (agent) => `agent ${agent} is connected, but did not answer in time`,
+  lost: (agent) => `the connection to the principal that has agent ${agent} ended before the answer`,
   busy: (agent) => `too many requests to agent ${agent} are under way`,
 };
+
+/** Whether a text is one of the reasons. */
+export function isNoAnswer(text: unknown): text is NoAnswer {
+  return typeof text === 'string' && Object.hasOwn(texts, text);
+}
 
 /** Requests to one agent that may wait for their answers at the same time. */
 const mostPerAgent = 1_000;

@@ -3,11 +3,27 @@ import { EventEmitter } from 'node:events';
 import type { TokenAuthority } from '../../lib/auth/index.ts';
 import { abortable, type Logger } from '../../lib/base/index.ts';
 import { redisResponse } from '../../lib/live/index.ts';
-import { dataOf, type LiveStreamService, type ServerTls, targets, type WireEvent } from '../../lib/wire/index.ts';
+import {
+  dataOf,
+  type LiveStreamHandlers,
+  type LiveStreamService,
+  type ServerLiveStream,
+  type ServerTls,
+  targets,
+  type WireEvent,
+} from '../../lib/wire/index.ts';
+import type { PeerLink } from '../peers/peer-link.ts';
+import type { PeerPort } from '../peers/peer-port.ts';
+import type { Peer, ReplicaDirectory } from '../replicas/index.ts';
 import { Bodies } from './agent-bodies.ts';
 import { AgentRequests } from './agent-requests.ts';
+import { PeerNews } from './elsewhere/peer-news.ts';
+import { peerService } from './elsewhere/peer-service.ts';
+import { RedisElsewhere } from './elsewhere/redis-elsewhere.ts';
+import { relayStream, type StreamKind } from './elsewhere/relayed-streams.ts';
 import type { ResourceProxyMetrics } from './metrics.ts';
 import { AgentCache, type AgentCacheOptions } from './redis/agent-cache.ts';
+import { type AskRedis, askOverStream } from './redis/ask-redis.ts';
 import { type RedisProxy, type RedisProxyOptions, serveRedisProxy } from './redis/proxy.ts';
 import { CallerNames } from './resources/callers.ts';
 import { type ResourceProxy, serveResourceProxy } from './resources/resource-proxy.ts';
@@ -26,6 +42,12 @@ export class LiveAccess {
   #redisProxy: RedisProxy | undefined;
   readonly #arrivals = new EventEmitter<{ connected: [agent: string] }>().setMaxListeners(0);
   readonly #isConnected: (agent: string) => boolean;
+  /** What other replicas follow. */
+  readonly #peerNews = new PeerNews();
+  /** The way to agents that other replicas hold. */
+  #elsewhere: PeerLink | undefined;
+  readonly #askHere: AskRedis;
+  #ask: AskRedis;
 
   constructor(agents: {
     /** Puts an event on the stream of an agent that may be asked; false when there is none. */
@@ -36,10 +58,16 @@ export class LiveAccess {
     this.#send = agents.send;
     this.#isConnected = agents.isConnected;
     this.#exchange = new AgentRequests(agents.send);
+    this.#askHere = askOverStream(this.#exchange);
+    this.#ask = this.#askHere;
   }
 
   /** The streams of live data that agents open. */
   readonly streams: LiveStreamService = {
+    logs: (stream) => this.#relayed('logs', stream) ?? this.#streams.logs(stream),
+    terminal: (stream) => this.#relayed('terminal', stream) ?? this.#streams.terminal(stream),
+  };
+  readonly #streams: LiveStreamService = {
     logs: (stream) => this.#bodies.serve(stream),
     terminal: (stream) => this.#terminals.serve(stream),
   };
@@ -65,7 +93,9 @@ export class LiveAccess {
     if (!body.pushFromSubscribe) {
       return false;
     }
-    this.#redisProxy?.news(agent, connectionUuid, body.pushFromSubscribe.channelName);
+    const { channelName } = body.pushFromSubscribe;
+    this.#redisProxy?.news(agent, connectionUuid, channelName);
+    this.#peerNews.news(agent, connectionUuid, channelName);
     return true;
   }
 
@@ -73,12 +103,53 @@ export class LiveAccess {
   connected(agent: string): void {
     this.#arrivals.emit('connected', agent);
     this.#redisProxy?.agentConnected(agent);
+    this.#peerNews.arrived(agent);
   }
 
   /** The agent's stream has ended. */
   disconnected(agent: string): void {
     this.#exchange.disconnected(agent);
     this.#terminals.disconnected(agent);
+  }
+
+  /**
+   * From now on, requests about agents that other replicas hold are served by these, and theirs about agents of this replica here.
+   * Call it before the proxies serve.
+   */
+  joinReplicas(options: {
+    readonly port: PeerPort;
+    readonly directory: ReplicaDirectory;
+    /** A terminal without input and output for this time is closed; 0 for never. */
+    readonly terminalIdleMs: number;
+    /** The largest answer of an agent. */
+    readonly maxAnswerBytes: number;
+    readonly logger: Logger;
+    readonly signal: AbortSignal;
+  }): void {
+    const { port, directory, terminalIdleMs, maxAnswerBytes, logger, signal } = options;
+    const service = peerService({
+      api: { ...this.#agentApi(), elsewhere: undefined, terminalIdleMs, understands: new Set(), logger },
+      isElsewhere: (agent) => isPeer(directory.holderOf(agent)),
+      ask: this.#askHere,
+      streams: this.#streams,
+      news: this.#peerNews,
+      logger,
+    });
+    const link = port.join(directory, service);
+    this.#elsewhere = link;
+    const reader = {
+      news: (agent: string, connectionUuid: string, channel: string) =>
+        this.#redisProxy?.news(agent, connectionUuid, channel),
+      arrived: (agent: string) => this.#redisProxy?.agentConnected(agent),
+    };
+    const here = this.#askHere;
+    this.#ask = new RedisElsewhere({ link, here, reader, maxAnswerBytes, logger, signal }).ask;
+    directory.subscribe((agent) => {
+      if (isPeer(directory.holderOf(agent))) {
+        this.#arrivals.emit('connected', agent);
+        this.#redisProxy?.agentConnected(agent);
+      }
+    });
   }
 
   /** Serves the API of the agents' clusters. @throws FatalError when the port cannot be taken */
@@ -97,43 +168,63 @@ export class LiveAccess {
       ...address,
       tls,
       callers: new CallerNames(tokens, isBlocked),
-      exchange: this.#exchange,
-      bodies: this.#bodies,
-      terminals: this.#terminals,
+      ...this.#agentApi(),
       terminalIdleMs,
-      send: this.#send,
-      isConnected: this.#isConnected,
-      connected: (agent, signal) => this.#arrivalOf(agent, signal),
       metrics,
       logger,
     });
   }
 
+  #agentApi() {
+    return {
+      exchange: this.#exchange,
+      bodies: this.#bodies,
+      terminals: this.#terminals,
+      send: this.#send,
+      isConnected: this.#isConnected,
+      connected: (agent: string, signal: AbortSignal, former?: Peer) => this.#arrivalOf(agent, signal, former),
+      elsewhere: this.#elsewhere,
+    };
+  }
+
+  #relayed<Out, In>(kind: StreamKind, stream: ServerLiveStream<Out>): LiveStreamHandlers<In> | undefined {
+    return this.#elsewhere && relayStream(this.#elsewhere, kind, stream);
+  }
+
   /** Serves the cache of the agents' Argo CDs. @throws FatalError when the port cannot be taken */
   async serveRedis(
-    options: Omit<RedisProxyOptions, 'cache'> & Omit<AgentCacheOptions, 'exchange' | 'logger'>,
+    options: Omit<RedisProxyOptions, 'cache'> & Omit<AgentCacheOptions, 'ask' | 'logger'>,
   ): Promise<RedisProxy> {
     const { link, metrics, logger } = options;
-    const cache = new AgentCache({ exchange: this.#exchange, link, metrics, logger });
+    const cache = new AgentCache({
+      ask: (agent, command, signal) => this.#ask(agent, command, signal),
+      link,
+      metrics,
+      logger,
+    });
     this.#redisProxy = await serveRedisProxy({ ...options, cache });
     return this.#redisProxy;
   }
 
-  async #arrivalOf(agent: string, signal: AbortSignal): Promise<void> {
+  async #arrivalOf(agent: string, signal: AbortSignal, former: Peer | undefined): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const arrived = (name: string) => {
-      if (name === agent) {
+      const holder = this.#elsewhere?.holderOf(agent);
+      const isElsewhere = holder !== undefined && holder.fingerprint !== former?.fingerprint;
+      if (name === agent && (isElsewhere || this.#isConnected(agent))) {
         resolve();
       }
     };
     this.#arrivals.on('connected', arrived);
-    if (this.#isConnected(agent)) {
-      resolve();
-    }
+    arrived(agent);
     try {
       await abortable(promise, signal);
     } finally {
       this.#arrivals.off('connected', arrived);
     }
   }
+}
+
+function isPeer(holder: ReturnType<ReplicaDirectory['holderOf']>): boolean {
+  return holder !== undefined && holder !== 'here';
 }

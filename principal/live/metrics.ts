@@ -6,6 +6,11 @@ const commands = ['get', 'subscribe'] as const;
 
 /** Why a request through the resource proxy failed; the original's label values. */
 export type ProxyFailure = (typeof failures)[number];
+/** Whether a text is one of the reasons. */
+export function isProxyFailure(text: unknown): text is ProxyFailure {
+  return (failures as readonly unknown[]).includes(text);
+}
+
 /** A command of Argo CD that an agent has to answer. */
 export type CacheCommand = (typeof commands)[number];
 

@@ -1,24 +1,21 @@
-import { randomUUID } from 'node:crypto';
 import type { Logger } from '../../../lib/base/index.ts';
 import { type RedisRequest, redisResponse } from '../../../lib/live/index.ts';
 import type { RedisLink } from '../../../lib/redis/index.ts';
-import { dataOf, eventTypes, messageEvent, principalSource, targets, type WireEvent } from '../../../lib/wire/index.ts';
-import { type AgentRequests, NoAnswerError } from '../agent-requests.ts';
+import { dataOf } from '../../../lib/wire/index.ts';
+import { NoAnswerError } from '../agent-requests.ts';
 import type { RedisProxyMetrics } from '../metrics.ts';
+import type { AskRedis } from './ask-redis.ts';
 import { emptyValue } from './keys.ts';
 import { LastValues } from './last-values.ts';
 
 /** What {@link AgentCache} works with. */
 export interface AgentCacheOptions {
-  readonly exchange: AgentRequests;
+  readonly ask: AskRedis;
   /** Where the last values are kept. */
   readonly link: Pick<RedisLink, 'get' | 'set' | 'delete' | 'sizes' | 'onReady'>;
   readonly metrics: RedisProxyMetrics;
   readonly logger: Logger;
 }
-
-/** Argo CD's client gives up after 5 s and comes again. */
-const answerTimeoutMs = 4_000;
 
 /** The cache of agents' Argo CDs, as the hub's Argo CD reads it. While an agent is away, its last values are served. */
 export class AgentCache {
@@ -80,17 +77,7 @@ export class AgentCache {
   }
 
   async #ask(agent: string, connectionUuid: string, body: RedisRequest['body'], signal: AbortSignal) {
-    const uuid = randomUUID();
-    const payload = { uuid, connectionUuid, body };
-    const ids = { resourceId: uuid, eventId: uuid };
-    const request: WireEvent = messageEvent(
-      targets.redis,
-      eventTypes.redisRequest,
-      payload,
-      { source: principalSource },
-      ids,
-    );
-    const answer = await this.#options.exchange.ask(agent, request, { timeoutMs: answerTimeoutMs, signal });
+    const answer = await this.#options.ask(agent, { connectionUuid, body }, signal);
     return dataOf(answer, redisResponse).body;
   }
 }

@@ -1,9 +1,15 @@
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { abortable } from '../../../lib/base/index.ts';
 import { LogLines, type ResourcePath, sinceTimeOf, statusText } from '../../../lib/live/index.ts';
 import { messageEvent, principalSource, targets, type WireEvent } from '../../../lib/wire/index.ts';
+import { resourcesPath } from '../../peers/link-protocol.ts';
+import type { LinkAnswer, PeerLink } from '../../peers/peer-link.ts';
+import type { Peer } from '../../replicas/index.ts';
 import type { Bodies } from '../agent-bodies.ts';
+import { NoAnswerError } from '../agent-requests.ts';
+import { forwardedAnswerMs, refusalText } from './forwarded.ts';
 import { breakOff } from './response-body.ts';
 
 /** Options of {@link streamLog}. */
@@ -11,8 +17,13 @@ export interface LogContext {
   readonly bodies: Bodies;
   /** Puts an event on an agent's stream; false when it has none. */
   send(agent: string, event: WireEvent): boolean;
-  /** Resolves when the agent has a stream, at once if it has one; rejects when aborted. */
-  connected(agent: string, signal: AbortSignal): Promise<void>;
+  /**
+   * Resolves when the agent has a stream, at once if it has one, or when another replica holds it, other than `former`; rejects when
+   * aborted, and when another replica holds an agent that this one is asked for by a peer.
+   */
+  connected(agent: string, signal: AbortSignal, former?: Peer): Promise<void>;
+  /** The way to agents that other replicas hold. */
+  readonly elsewhere?: PeerLink | undefined;
 }
 
 /** Why a log is refused, before anything of it was sent. */
@@ -73,7 +84,11 @@ export async function streamLog(
   const deadline = isFollowed ? undefined : performance.now() + wholeMs;
   for (let vain = 0; vain < mostVainAttempts; ) {
     const before = lines.position;
-    const end = await attempt(context, agent, asked, lines, response, signal, deadline);
+    const holder = context.elsewhere?.holderOf(agent);
+    const end =
+      holder === undefined || context.elsewhere === undefined
+        ? await attempt(context, agent, asked, lines, response, signal, deadline)
+        : await attemptElsewhere(context.elsewhere, holder, agent, asked, lines, response, signal, deadline);
     if (end.how === 'ended') {
       if (end.error !== undefined && !response.headersSent) {
         return refusalOf(end.error);
@@ -101,7 +116,7 @@ export async function streamLog(
     }
     lines.resumed();
     try {
-      await context.connected(agent, AbortSignal.any([signal, AbortSignal.timeout(patienceMs)]));
+      await context.connected(agent, AbortSignal.any([signal, AbortSignal.timeout(patienceMs)]), holder);
     } catch {
       signal.throwIfAborted();
       break;
@@ -164,6 +179,58 @@ async function attempt(
     clearTimeout(timer);
     response.off('drain', drained);
     expected.cancel();
+  }
+}
+
+/**
+ * The same through the replica that holds the agent. That one takes the log up again while the agent comes back to it, so a break
+ * means that the agent, or the replica, has gone.
+ */
+async function attemptElsewhere(
+  link: PeerLink,
+  holder: Peer,
+  agent: string,
+  { namespace, podName, ...asked }: Readonly<Record<string, unknown>>,
+  lines: LogLines,
+  response: ServerResponse,
+  signal: AbortSignal,
+  deadline: number | undefined,
+): Promise<End> {
+  const query = new URLSearchParams(
+    Object.entries(asked).map(([key, value]): [string, string] => [key, String(value)]),
+  );
+  const [inNamespace, pod] = [namespace, podName].map((name) => encodeURIComponent(String(name)));
+  const left = deadline === undefined ? Number.POSITIVE_INFINITY : deadline - performance.now();
+  let answer: LinkAnswer;
+  try {
+    answer = await link.ask(holder, agent, {
+      method: 'GET',
+      path: `${resourcesPath}/api/v1/namespaces/${inNamespace}/pods/${pod}/log?${query}`,
+      timeoutMs: Math.min(forwardedAnswerMs, left),
+      signal,
+    });
+  } catch (error) {
+    signal.throwIfAborted();
+    return { how: error instanceof NoAnswerError && error.reason === 'timeout' ? 'silent' : 'lost' };
+  }
+  const { response: incoming } = answer;
+  if (incoming.statusCode !== 200) {
+    const text = await refusalText(incoming);
+    // The agent has left its replica.
+    return incoming.statusCode === 502 ? { how: 'lost' } : { how: 'ended', error: text };
+  }
+  begin(response);
+  try {
+    for await (const bytes of incoming as AsyncIterable<Buffer>) {
+      const text = lines.push(bytes);
+      if (text.length > 0 && !response.write(text)) {
+        await once(response, 'drain', { signal });
+      }
+    }
+    return { how: 'ended', error: undefined };
+  } catch {
+    signal.throwIfAborted();
+    return { how: 'lost' };
   }
 }
 
