@@ -125,6 +125,8 @@ test('these are ours alone', () => {
     'agent-max-writes',
     'agent-max-written-bytes',
     'enable-replicas',
+    'replica-listen',
+    'replica-address',
     'replica-renew-interval',
     'replica-renew-deadline',
     'replica-lease-duration',

@@ -200,6 +200,23 @@ export const principalFlags = {
       'share the agents with other principals in this namespace: each agent is served by the one that it connects to; needs rights on Leases',
     ...env('ENABLE_REPLICAS'),
   }),
+  'replica-listen': stringFlag({
+    usage:
+      'address and port that other replicas reach this one at, for requests about its agents; with --enable-replicas',
+    default: '0.0.0.0:8447',
+    ...env('REPLICA_LISTEN'),
+    check: (value) =>
+      splitHostPort(value) === undefined ? `must be host:port, not ${JSON.stringify(value)}` : undefined,
+  }),
+  'replica-address': stringFlag({
+    usage:
+      'host:port that other replicas are told to reach this one at; empty: $POD_IP and the port of --replica-listen',
+    ...env('REPLICA_ADDRESS'),
+    check: (value) =>
+      value === '' || splitHostPort(value) !== undefined
+        ? undefined
+        : `must be host:port, not ${JSON.stringify(value)}`,
+  }),
   'replica-renew-interval': durationFlag({
     usage: 'how often a replica shows that it lives; with --enable-replicas',
     default: 1_000,

@@ -1,10 +1,12 @@
 import { type AuthMethod, createAuthMethod } from '../lib/auth/index.ts';
+import { hostPort, splitHostPort } from '../lib/base/index.ts';
 import { type RunningProgram, retryForever } from '../lib/bridge/index.ts';
 import { FatalError, type Loggers, type ProgramLogger } from '../lib/ops/index.ts';
 import { type RedisLink, redisLink } from '../lib/redis/index.ts';
 import { type PrincipalCaches, principalCaches, principalCachesSynced } from './caches.ts';
 import { MappedAgents } from './clusters/mapped-agents.ts';
 import { type PrincipalCredentials, principalCredentials } from './credentials.ts';
+import { openPeerPort, type PeerPort } from './peers/peer-port.ts';
 import { ensurePrincipalUid } from './principal-uid.ts';
 import { Replicas } from './replicas/index.ts';
 import { Blocklist } from './sessions/blocklist.ts';
@@ -21,6 +23,8 @@ export interface PrincipalInputs {
   readonly principalUid: string;
   /** This process as one of several principals; undefined unless `--enable-replicas`. */
   readonly replicas: Replicas | undefined;
+  /** Where other replicas reach this one; undefined unless `--enable-replicas`, and when its address is not known. */
+  readonly peerPort: PeerPort | undefined;
 }
 
 /**
@@ -49,7 +53,8 @@ export async function openInputs(
     () => ensurePrincipalUid({ client, namespace, logger, signal }),
     { signal, logger, isFinal: (error) => error instanceof FatalError },
   );
-  const replicas = replicasOf(settings, program, caches, loggers, env);
+  const peerPort = await peerPortOf(settings, program, loggers, env);
+  const replicas = replicasOf(settings, program, caches, peerPort, loggers, env);
   const waiting = (what: string) => program.health(`waiting for ${what}`);
   await principalCachesSynced(caches, {
     client,
@@ -59,13 +64,36 @@ export async function openInputs(
     waiting,
     isReplica: replicas !== undefined,
   });
-  return { caches, credentials, link, agents, blocklist, method, principalUid, replicas };
+  return { caches, credentials, link, agents, blocklist, method, principalUid, replicas, peerPort };
+}
+
+async function peerPortOf(
+  { flags }: PrincipalSettings,
+  { registry }: RunningProgram,
+  loggers: Loggers,
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<PeerPort | undefined> {
+  if (!flags['enable-replicas']) {
+    return undefined;
+  }
+  const listen = splitHostPort(flags['replica-listen']) ?? { host: '', port: 0 };
+  const own = env.POD_IP ? hostPort(env.POD_IP, listen.port) : '';
+  const address = flags['replica-address'] || own;
+  if (address === '') {
+    loggers.root.warn(
+      { hint: 'set POD_IP, or --replica-address (ARGOCD_PRINCIPAL_REPLICA_ADDRESS)' },
+      'other replicas cannot reach this one: requests for live access fail when they arrive at another replica',
+    );
+    return undefined;
+  }
+  return openPeerPort({ listen, address, registry, logger: loggers.root });
 }
 
 function replicasOf(
   { flags }: PrincipalSettings,
   { client, registry }: RunningProgram,
   { Leases: informer }: PrincipalCaches,
+  peerPort: PeerPort | undefined,
   { root: logger }: Loggers,
   env: Readonly<Record<string, string | undefined>>,
 ): Replicas | undefined {
@@ -81,8 +109,8 @@ function replicasOf(
       deadlineMs: flags['replica-renew-deadline'],
       durationMs: flags['replica-lease-duration'],
     },
-    address: '',
-    fingerprint: '',
+    address: peerPort?.address ?? '',
+    fingerprint: peerPort?.fingerprint ?? '',
     env,
     registry,
     logger,

@@ -1,3 +1,4 @@
+import { aborted } from '../lib/base/index.ts';
 import type { RunningProgram } from '../lib/bridge/index.ts';
 import type { Loggers } from '../lib/ops/index.ts';
 import { SelfRegistration } from './clusters/self-registration.ts';
@@ -36,6 +37,18 @@ export async function startServers(
   const { sessions, introductions, hub, modes, live, clusterInfos, operators, metrics } = engine;
   const logger = loggers.root;
   const registration = selfRegistration(settings, program, inputs, engine, loggers);
+
+  const { replicas, peerPort } = inputs;
+  if (replicas !== undefined && peerPort !== undefined) {
+    live.joinReplicas({
+      port: peerPort,
+      directory: replicas.directory,
+      terminalIdleMs: flags['terminal-idle-timeout'],
+      maxAnswerBytes: flags['grpc-max-message-size'],
+      logger: loggers.root,
+      signal,
+    });
+  }
 
   const { server, tokens } = await serveAgents({
     settings,
@@ -93,7 +106,7 @@ export async function startServers(
   return {
     port: server.port,
     closeAgents: () => server.close(),
-    ended: Promise.all([registering, redisProxy, resourceProxy]),
+    ended: Promise.all([registering, redisProxy, resourceProxy, aborted(signal).then(() => peerPort?.close())]),
   };
 }
 

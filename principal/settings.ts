@@ -116,6 +116,11 @@ function checkEnrolment(flags: PrincipalFlags, { method }: AuthChoice): void {
 }
 
 function checkReplicas(flags: PrincipalFlags): void {
+  if (flags['enable-replicas'] && flags['insecure-jwt-generate'] && flags['jwt-key'] === '') {
+    throw new FatalError(
+      '--enable-replicas (ARGOCD_PRINCIPAL_ENABLE_REPLICAS): all replicas need the same key for tokens: remove --insecure-jwt-generate',
+    );
+  }
   const interval = flags['replica-renew-interval'];
   const deadline = flags['replica-renew-deadline'];
   const duration = flags['replica-lease-duration'];

@@ -63,7 +63,10 @@ export async function forwardRequest(
     metrics.failed(agent, failure);
   }
   response.writeHead(incoming.statusCode ?? 502, picked(incoming, ['content-type', 'content-length']));
-  response.flushHeaders();
+  // A short answer leaves in one piece.
+  if (incoming.headers['content-length'] === undefined) {
+    response.flushHeaders();
+  }
   incoming.once('close', () => {
     if (!incoming.complete) {
       breakOff(response);
