@@ -93,6 +93,29 @@ seccompProfile:
   type: RuntimeDefault
 {{- end }}
 
+{{/* Whether there is more than one principal. */}}
+{{- define "addon.hasReplicas" -}}
+{{- if gt (int .Values.principal.replicas) 1 -}}
+{{- if include "addon.agentIsOriginal" . -}}
+{{- fail "principal.replicas: argocd-agent's own image runs as one principal only, because it does not share the agents" -}}
+{{- end -}}
+true
+{{- end -}}
+{{- end }}
+
+{{/*
+Whether new principals may start while the old ones run. A principal that ran alone knows nothing of others: it has to end before they
+start. Tools that render without access to the cluster cannot see it.
+*/}}
+{{- define "addon.principalRolls" -}}
+{{- if include "addon.hasReplicas" . -}}
+{{- $old := lookup "apps/v1" "Deployment" (include "addon.argoCDNamespace" .) "argocd-agent-principal" -}}
+{{- if or (not $old) (contains "ARGOCD_PRINCIPAL_ENABLE_REPLICAS" (toJson $old.spec.template.spec.containers)) -}}
+true
+{{- end -}}
+{{- end -}}
+{{- end }}
+
 {{/* Scheduling fields of a pod, from the values of one program. */}}
 {{- define "addon.scheduling" -}}
 {{- with .priorityClassName }}

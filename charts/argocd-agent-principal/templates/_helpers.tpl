@@ -68,6 +68,33 @@ quay.io/open-cluster-management/argocd-fleet:{{ .Chart.AppVersion }}
 {{- if eq (base .Values.image.repository) "argocd-agent" }}true{{ end -}}
 {{- end }}
 
+{{/* Whether there is more than one principal. */}}
+{{- define "principal.hasReplicas" -}}
+{{- if gt (int .Values.replicaCount) 1 -}}
+{{- if include "principal.isOriginal" . -}}
+{{- fail "replicaCount: argocd-agent's own image runs as one principal only, because it does not share the agents" -}}
+{{- end -}}
+true
+{{- end -}}
+{{- end }}
+
+{{/*
+The update strategy. With more than one principal, new ones start while the old ones run, unless the old one ran alone: that knows nothing
+of others, and has to end before they start. Tools that render without access to the cluster cannot see it.
+*/}}
+{{- define "principal.strategy" -}}
+{{- $strategy := .Values.updateStrategy -}}
+{{- if $strategy.rollingUpdate -}}
+{{- $strategy = merge (dict "type" "RollingUpdate") $strategy -}}
+{{- else if and (include "principal.hasReplicas" .) (eq ($strategy.type | default "Recreate") "Recreate") -}}
+{{- $old := lookup "apps/v1" "Deployment" (include "principal.namespace" .) (include "principal.name" .) -}}
+{{- if or (not $old) (contains "ARGOCD_PRINCIPAL_ENABLE_REPLICAS" (toJson $old.spec.template.spec.containers)) -}}
+{{- $strategy = dict "type" "RollingUpdate" "rollingUpdate" (dict "maxSurge" 1 "maxUnavailable" 0) -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $strategy -}}
+{{- end }}
+
 {{/* Whether the principal gives certificates to agents with a token. */}}
 {{- define "principal.enrolls" -}}
 {{- $p := .Values.principal -}}
