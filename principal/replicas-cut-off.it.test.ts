@@ -26,10 +26,10 @@ beforeAll(async () => {
   service = await startNetwork(() => ({ host: '127.0.0.1', port: target }));
   pair = await startPair({ idle: true, agentArgs: [`--server-port=${service.port}`] });
   const kubeconfig = await readFile(pair.hub.kubeconfig, 'utf8');
-  const { hostname, port } = new URL(/server: (\S+)/.exec(kubeconfig)?.[1] ?? '');
-  way = await startNetwork(() => ({ host: hostname, port: Number(port) }));
+  const [, host = '', port = ''] = /https:\/\/([\w.]+):(\d+)/.exec(kubeconfig) ?? [];
+  way = await startNetwork(() => ({ host, port: Number(port) }));
   const other = join(tmpdir(), `kubeconfig-${process.pid}`);
-  await writeFile(other, kubeconfig.replace(/(server: \S+:)\d+/, `$1${way.port}`));
+  await writeFile(other, kubeconfig.replace(`https://${host}:${port}`, `https://${host}:${way.port}`));
   first = await pair.otherPrincipal([...flags, `--kubeconfig=${other}`]);
   second = await pair.otherPrincipal(flags);
   await pair.hub.client.create(namespaces, { metadata: { name: pair.name } });

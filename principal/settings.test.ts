@@ -83,6 +83,14 @@ test('self-registration needs the resource proxy and a Secret, and is off by def
   expect(() => options(...on, '--resource-proxy-address=https://x')).toThrow(/must be host:port, not "https:\/\/x"/);
 });
 
+test('replicas need one key for tokens, and times that fit together', () => {
+  const on = ['--auth=mtls:CN=(.+)', '--enable-replicas'];
+  expect(options(...on).flags['replica-lease-duration']).toBe(5_000);
+  expect(() => options(...on, '--insecure-jwt-generate')).toThrow(/needs one key for tokens/);
+  expect(() => options(...on, '--replica-renew-deadline=5s')).toThrow(/must be more than --replica-renew-deadline/);
+  expect(() => options(...on, '--replica-lease-duration=5500ms')).toThrow(/in whole seconds/);
+});
+
 test('a generated certificate is used whatever the files contain', () => {
   const { tls } = options('--auth=mtls:CN=(.+)', '--insecure-tls-generate', '--tls-cert=/x');
   expect(tls).toMatchObject({ from: 'generated' });

@@ -124,6 +124,11 @@ function checkReplicas(flags: PrincipalFlags): void {
   const interval = flags['replica-renew-interval'];
   const deadline = flags['replica-renew-deadline'];
   const duration = flags['replica-lease-duration'];
+  if (flags['enable-replicas'] && flags['insecure-jwt-generate']) {
+    throw new FatalError(
+      '--enable-replicas (ARGOCD_PRINCIPAL_ENABLE_REPLICAS) needs one key for tokens: name its Secret with --jwt-secret-name instead of --insecure-jwt-generate',
+    );
+  }
   if (duration % 1_000 !== 0 || deadline >= duration || interval * 1.2 >= deadline) {
     throw new FatalError(
       `--replica-lease-duration (${duration} ms, in whole seconds) must be more than --replica-renew-deadline (${deadline} ms), and that more than 1.2 times --replica-renew-interval (${interval} ms)`,

@@ -71,7 +71,7 @@ export class LiveReplicas {
 
   /** Looks for replicas to depose until aborted. */
   async run(signal: AbortSignal): Promise<void> {
-    const timer = setInterval(() => this.#look(signal), this.#options.timing.renewMs / 4);
+    const timer = setInterval(() => this.#look(signal), this.#options.timing.renewMs / 2);
     await new Promise<void>((resolve) => {
       signal.addEventListener('abort', () => resolve(), { once: true });
       if (signal.aborted) {

@@ -1,6 +1,7 @@
 import { ApiError, type Informer, type InformerHandler, type KubeClient, type Lease } from '../../../lib/kube/index.ts';
 import { createLogger, createRegistry } from '../../../lib/ops/index.ts';
 import { Replicas } from '../index.ts';
+import type { ReplicaTiming } from '../replica-lease.ts';
 
 const copy = (lease: Lease): Lease => structuredClone(lease);
 const refused = (status: number, reason: string) => new ApiError({ status, reason, message: reason });
@@ -150,6 +151,15 @@ export class LeaseServer {
   }
 }
 
+/** How a {@link TestReplica} is made. */
+export interface TestReplicaOptions {
+  readonly pod?: string;
+  readonly timing?: ReplicaTiming;
+  readonly rebalancing?: { readonly lookMs: number; readonly patience: number };
+  /** Called before it serves an agent. */
+  readonly held?: (agent: string) => void;
+}
+
 /** One principal of a test: a replica whose engine only remembers what it serves. */
 export class TestReplica {
   readonly replicas: Replicas;
@@ -161,15 +171,15 @@ export class TestReplica {
   readonly #ended: Promise<void>;
   #isCut = false;
 
-  constructor(server: LeaseServer, options: { pod?: string; rebalancing?: { lookMs: number; patience: number } } = {}) {
+  constructor(server: LeaseServer, options: TestReplicaOptions = {}) {
     const { client, informer, heal } = server.connect(() => this.#isCut);
     this.#heal = heal;
-    const { pod, rebalancing } = options;
+    const { pod, rebalancing, held, timing = { renewMs: 100, deadlineMs: 500, durationMs: 1_000 } } = options;
     this.replicas = new Replicas({
       client,
       namespace: 'argocd',
       informer,
-      timing: { renewMs: 100, deadlineMs: 500, durationMs: 1_000 },
+      timing,
       address: '',
       fingerprint: '',
       env: pod === undefined ? {} : { POD_NAME: pod },
@@ -178,7 +188,10 @@ export class TestReplica {
       logger: createLogger({ level: 'fatal' }),
     });
     this.replicas.follow({
-      held: (agent) => void this.attached.add(agent),
+      held: (agent) => {
+        held?.(agent);
+        this.attached.add(agent);
+      },
       lost: (agent) => {
         this.lost.push(agent);
         this.leave(agent);
@@ -188,6 +201,11 @@ export class TestReplica {
       leadershipChanged: () => undefined,
     });
     this.#ended = this.replicas.run(this.#stop.signal);
+  }
+
+  /** Whether the API server is out of its reach. */
+  get isAway(): boolean {
+    return this.#isCut;
   }
 
   get identity(): string {
