@@ -18,11 +18,12 @@ import type { Logger } from '../lib/base/index.ts';
 import { argoApplications, argoAppProjects, detailedStores, namespaceCreator } from '../lib/bridge/index.ts';
 import { configMaps, type KubeClient, secrets } from '../lib/kube/index.ts';
 import type { Detail } from '../lib/ops/index.ts';
-import { processRuntime } from '../lib/sync/index.ts';
+import { type Delivered, processRuntime } from '../lib/sync/index.ts';
 import type { AgentCaches } from './caches.ts';
 import type { AgentFlags } from './flags.ts';
 
-const fieldManager = 'argocd-agent';
+/** Who writes for the agent. */
+export const agentFieldManager = 'argocd-agent';
 
 /** Everything that this agent synchronises with its principal, according to its flags. */
 export function agentSync(options: {
@@ -30,12 +31,15 @@ export function agentSync(options: {
   flags: AgentFlags;
   client: KubeClient;
   caches: AgentCaches;
+  /** Called when the principal has acknowledged a state. */
+  delivered: (delivery: Delivered) => void;
   detail: Detail;
   logger: Logger;
 }): AgentSync {
   const { flags, client, caches, detail, logger } = options;
   const { namespace } = flags;
-  const runtime = processRuntime(logger);
+  const runtime = { ...processRuntime(logger), delivered: options.delivered };
+  const fieldManager = agentFieldManager;
   const store = detailedStores({ client, fieldManager, detail, logger });
   const [local, projects] = [
     store<Application>(argoApplications, caches.Applications),

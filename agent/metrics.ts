@@ -1,6 +1,6 @@
 import type { Registry } from 'prom-client';
 import type { EventOutcome } from '../lib/bridge/index.ts';
-import { grpcMetrics, instruments } from '../lib/ops/index.ts';
+import { certificateMetrics, grpcMetrics, instruments } from '../lib/ops/index.ts';
 import type { ObservedCall } from '../lib/wire/index.ts';
 
 /** The agent's metrics, under the original's names where it has them. */
@@ -18,6 +18,8 @@ export interface AgentMetrics {
   arrived(resourceType: string, seconds: number): void;
   /** An event of the principal has been processed. */
   processed(resourceType: string, status: EventOutcome, seconds: number): void;
+  /** The principal has a state of an object of this cluster. */
+  propagated(resourceType: string, seconds: number): void;
   /** Requests for live resources, and those that were answered with an error. */
   readonly resourceProxy: { request(): void; failed(): void };
   /** Commands to Argo CD's cache, and those that failed; `get` or `subscribe`. */
@@ -33,6 +35,10 @@ export function agentMetrics(
     readonly mode: string;
     /** Resources not yet acknowledged by the principal. */
     outOfStep(): number;
+    /** For how long the oldest state that the principal has not acknowledged has waited, in milliseconds. */
+    oldestMs(): number;
+    /** Its certificates in PEM. */
+    certificates: Parameters<typeof certificateMetrics>[2];
     /** Whether there is a connection to Argo CD's Redis. */
     isRedisConnected(): boolean;
   },
@@ -43,6 +49,12 @@ export function agentMetrics(
     'Resources whose current state the principal has not acknowledged',
     state.outOfStep,
   );
+  gauge(
+    'argocd_agent_oldest_unsent_change_age_seconds',
+    'Seconds for which the oldest change has waited for the acknowledgement of the principal; 0 when all is in step',
+    () => state.oldestMs() / 1_000,
+  );
+  certificateMetrics(registry, 'argocd_agent_certificate_expiration_timestamp_seconds', state.certificates);
   gauge('argocd_agent_redis_connected', "1 if the agent is connected to Argo CD's Redis, else 0", () =>
     state.isRedisConnected() ? 1 : 0,
   );
@@ -74,6 +86,12 @@ export function agentMetrics(
     'Transmission time of events from the principal, by the clocks of both sides',
     ['resource_type'],
     [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60],
+  );
+  const propagation = histogram(
+    'argocd_agent_propagation_delay_seconds',
+    "Seconds from a change of an object of this cluster until the hub has it, by the object's own times",
+    ['resource_type'],
+    [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800],
   );
   const terminals = gauge('argocd_agent_terminals', 'Open web terminals in this cluster');
   const requested = counter(
@@ -114,6 +132,7 @@ export function agentMetrics(
     unsendable: (event_type, resource_type) => discarded.inc({ event_type, resource_type }),
     called: grpcMetrics(registry, 'client'),
     arrived: (type, seconds) => latency.observe({ resource_type: type }, seconds),
+    propagated: (resource_type, seconds) => propagation.observe({ resource_type }, seconds),
     processed: (type, status, seconds) => {
       if (status === 'failure') {
         errors.inc({ resource_type: type });

@@ -1,10 +1,10 @@
-import { kubeClient, startProgram } from '../lib/bridge/index.ts';
+import { kubeClient, propagationOf, startProgram } from '../lib/bridge/index.ts';
 import { type CommandContext, commandLoggers } from '../lib/ops/index.ts';
 import { redisLink } from '../lib/redis/index.ts';
 import { asksForCipherSuites, cipherSuiteCatalogue, requestCertificate } from '../lib/wire/index.ts';
 import { agentCaches, agentCachesSynced } from './caches.ts';
 import { CertificateKeeper, type CertificateKeeperOptions } from './certificate-keeper.ts';
-import { agentSync } from './cluster-sync.ts';
+import { agentFieldManager, agentSync } from './cluster-sync.ts';
 import { ClusterStatistics } from './connection/cluster-statistics.ts';
 import { connectionSettings, keepConnected } from './connection/connect.ts';
 import { type AgentCredentials, agentCredentials } from './credentials.ts';
@@ -53,11 +53,33 @@ export async function runAgent(flags: AgentFlags, context: CommandContext<typeof
   const link = redisLink(settings.redis, { secrets: caches.Secrets, namespace, notify: true, logger, signal });
   await agentCachesSynced(caches, flags, { signal, waiting });
 
-  const sync = agentSync({ mode, flags, client, caches, detail: loggers.detail, logger });
+  const sync = agentSync({
+    mode,
+    flags,
+    client,
+    caches,
+    delivered: (delivery) => {
+      const arrived = propagationOf(delivery, agentFieldManager, Date.now());
+      if (arrived !== undefined) {
+        metrics.propagated(arrived.resourceType, arrived.seconds);
+      }
+    },
+    detail: loggers.detail,
+    logger,
+  });
   sync.start(signal);
   const metrics = agentMetrics(registry, {
     mode,
     outOfStep: () => sync.stats().pending,
+    oldestMs: () => sync.oldestMs(),
+    certificates: () => [
+      // The SPIFFE Workload API replaces its short-lived ones itself.
+      {
+        certificate: 'client',
+        pem: flags['spiffe-endpoint-socket'] === '' ? credentials.clientCertificate?.value?.cert : undefined,
+      },
+      { certificate: 'authority', pem: credentials.trust?.value, isTrust: true },
+    ],
     isRedisConnected: () => link.problem === undefined,
   });
   await program.serveMetrics();

@@ -10,14 +10,20 @@ import {
 } from '../lib/kube/index.ts';
 import { Templates } from '../lib/manifests/index.ts';
 import { ClusterReconciler, defaultTroubleDelays, type TroubleDelays } from './cluster/index.ts';
-import { areIdle, type ObservedCondition, runQueues } from './daemon/index.ts';
+import {
+  areIdle,
+  type ObservedCertificate,
+  type ObservedCondition,
+  type ObservedRollout,
+  runQueues,
+} from './daemon/index.ts';
 import { FleetReconciler } from './fleet/index.ts';
 import { Applier, addOnName, Caches, clustersOf, type GitOpsCluster, identifyHub, isGuest, keys } from './hub/index.ts';
 import { ClusterReports, Ownership } from './ownership/index.ts';
 import { Renderings } from './render/index.ts';
 import { Rollouts } from './rollout/index.ts';
 import { type DeliverySettings, type Foundation, parseGitOpsCluster } from './spec/index.ts';
-import { Signer } from './trust/index.ts';
+import { observedCertificates, Signer } from './trust/index.ts';
 
 /** Options of {@link Controller}. */
 export interface ControllerOptions {
@@ -59,6 +65,8 @@ export class Controller {
   readonly #clusterQueue: WorkQueue;
   readonly #requestQueue: WorkQueue;
   readonly #events: EventRecorder;
+  readonly #foundations = new Map<string, Foundation>();
+  readonly #rollouts: Rollouts;
   readonly #selections = new Map<string, ReadonlySet<string>>();
 
   constructor(options: ControllerOptions) {
@@ -81,7 +89,7 @@ export class Controller {
       events: this.#events,
       caches: this.#caches,
       ownership: this.#ownership,
-      foundations: new Map<string, Foundation>(),
+      foundations: this.#foundations,
       now,
     };
     const reports = new ClusterReports(this.#caches, this.#ownership);
@@ -92,6 +100,7 @@ export class Controller {
       wakeCluster: (cluster) => this.#clusterQueue.add(cluster),
       changed: (key) => this.#statusChanged(key),
     });
+    this.#rollouts = rollouts;
     const { delivery } = options;
     const forBoth = { ...shared, applier: this.#applier, reports, rollouts, delivery, templates: new Templates() };
     const fleets = new FleetReconciler({
@@ -147,6 +156,19 @@ export class Controller {
       .flatMap(({ metadata: { namespace = '', name }, status }) =>
         (status?.conditions ?? []).map((one) => ({ namespace, name, type: one.type, status: one.status })),
       );
+  }
+
+  /** The progress of all rollouts. */
+  rollouts(): ObservedRollout[] {
+    return Array.from(this.#foundations, ([key, foundation]) => {
+      const { namespace = '', name } = parseKey(key);
+      return { namespace, name, ...this.#rollouts.progressOf(foundation) };
+    });
+  }
+
+  /** The authorities and the servers' certificates of all principals. */
+  certificates(): ObservedCertificate[] {
+    return observedCertificates(this.#caches);
   }
 
   /** Kinds whose cache is not complete yet. Empty once reconciles run. */

@@ -12,6 +12,7 @@ import type { PrincipalInputs } from './inputs.ts';
 import { LiveAccess } from './live/live-access.ts';
 import { type LiveMetrics, liveMetrics } from './live/metrics.ts';
 import { outOfStepMetric, type PrincipalMetrics, principalMetrics } from './metrics.ts';
+import { countDelivery, observeState } from './observed-state.ts';
 import { AgentQuotas } from './quotas/agent-quotas.ts';
 import { agentLimits } from './quotas/limits.ts';
 import type { AgentRecords } from './sessions/agent-records.ts';
@@ -128,6 +129,7 @@ export function startEngine(
     onFailure: (failure) => operators.cannotMirror(failure),
     quotas,
     replicas,
+    delivered: (delivery) => countDelivery(metrics, delivery),
     onForeign: (agent, application) => operators.keptApplication(agent, application),
     detail,
     logger,
@@ -138,6 +140,17 @@ export function startEngine(
   outOfStepMetric(registry, () =>
     open.connections().map(({ agent }) => [agent, hub.sync.stats(agent).pending] as const),
   );
+
+  observeState(registry, {
+    flags,
+    caches,
+    credentials: inputs.credentials,
+    agents: () => agents.names(),
+    open,
+    introductions,
+    hub,
+    metrics,
+  });
 
   // Live access.
   const live = new LiveAccess({

@@ -236,6 +236,15 @@ export const principalFlags = {
     ...env('REPLICA_LEASE_DURATION'),
     check: positive,
   }),
+  'application-metrics': boolFlag({
+    usage:
+      "serve argocd_app_info and the phase of the last operation of every Application of the hub, which Argo CD's own metrics do not have there",
+    ...env('APPLICATION_METRICS'),
+  }),
+  'application-metrics-labels': listFlag({
+    usage: 'labels of Applications that argocd_app_labels shows; with --application-metrics',
+    ...env('APPLICATION_METRICS_LABELS'),
+  }),
   'enable-resource-proxy': boolFlag({
     usage: "serve the API of the agents' clusters to Argo CD (resource proxy)",
     default: true,

@@ -26,7 +26,7 @@ import { type Logger, labelSelector } from '../lib/base/index.ts';
 import { argoApplications, argoAppProjects, detailedStores } from '../lib/bridge/index.ts';
 import { configMaps, type KubeClient, secrets } from '../lib/kube/index.ts';
 import type { Detail } from '../lib/ops/index.ts';
-import { type ObjectRef, processRuntime, type Store, type StoredObject } from '../lib/sync/index.ts';
+import { type Delivered, type ObjectRef, processRuntime, type Store, type StoredObject } from '../lib/sync/index.ts';
 import { type NoticeSources, noticeOn, ProjectDecisions } from './application-notices.ts';
 import { type PrincipalCaches, repositorySecrets } from './caches.ts';
 import type { PrincipalFlags } from './flags.ts';
@@ -41,6 +41,8 @@ export interface HubSynchronisation {
   hubClusterChanged(nameOrUrl: string): void;
   /** Call it when the name or URL of an agent's cluster in the hub's Argo CD may have changed. */
   clusterChanged(agent: string): void;
+  /** The agent that deploys a hub Application, as its own or as one that the hub mirrors; undefined when none does. */
+  ownerOf(application: Application): string | undefined;
   /** The managed agent that has a hub Application; undefined when none has it. */
   agentOf(application: Application): string | undefined;
   /** Call it when an agent has got its first cluster Secret. */
@@ -81,13 +83,15 @@ export function hubSync(options: {
   quotas: AgentQuotas;
   /** This process as one of several principals; undefined: it is the only one. */
   replicas: Pick<Replicas, 'fence' | 'isResponsible' | 'directory'> | undefined;
+  /** Called when an agent has acknowledged a state. */
+  delivered: (delivery: Delivered) => void;
   detail: Detail;
   logger: Logger;
 }): HubSynchronisation {
   const { flags, client, caches, principalUid, namespaceCreation, quotas, replicas, detail, logger } = options;
   const { namespace } = flags;
   const mapping: Mapping = flags['destination-based-mapping'] ? 'destination' : 'namespace';
-  const runtime = processRuntime(logger);
+  const runtime = { ...processRuntime(logger), delivered: options.delivered };
   const store = detailedStores({ client, fieldManager: principalFieldManager, detail, logger });
   const routing = { namespace, allowedNamespaces: flags['allowed-namespaces'], mapping };
   const router = applicationRouter(routing);
@@ -219,6 +223,7 @@ export function hubSync(options: {
   const hubClusterChanged = (nameOrUrl: string) => managed.noticesChanged({ agent: nameOrUrl });
   return {
     sync,
+    ownerOf,
     agentOf,
     clusterChanged,
     hubClusterChanged,

@@ -51,6 +51,8 @@ export interface PrincipalMetrics {
   overQuota(agent: string, limit: QuotaLimit): void;
   /** An agent's messages waited because it writes faster than it may. */
   delayed(agent: string, seconds: number): void;
+  /** A state of an object has arrived: on the agent's cluster (`to_cluster`), or on the hub (`from_cluster`). */
+  propagated(direction: 'to_cluster' | 'from_cluster', resourceType: string, seconds: number): void;
   /** Changes of kinds seen on the hub. */
   changed(kind: CountedKind, change: 'created' | 'updated' | 'deleted'): void;
   /** The agent has left the fleet. */
@@ -137,6 +139,12 @@ export function principalMetrics(registry: Registry, state: PrincipalState): Pri
     ['resource_type'],
     [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60],
   );
+  const propagation = histogram(
+    'argocd_principal_propagation_delay_seconds',
+    "Seconds from a change of an object until the other side has it, by the object's own times and by direction",
+    ['direction', 'resource_type'],
+    [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800],
+  );
   const refused = counter('argocd_principal_refused_logins_total', 'Refused calls of agents, by reason', ['reason']);
   const refusedEvents = counter(
     'argocd_principal_refused_events_total',
@@ -193,6 +201,7 @@ export function principalMetrics(registry: Registry, state: PrincipalState): Pri
     refusedEvent: (agent, type) => refusedEvents.inc({ agent_name: agent, resource_type: type }),
     overQuota: (agent, limit) => overQuota.inc({ agent_name: agent, limit }),
     delayed: (agent, seconds) => delayed.inc({ agent_name: agent }, seconds),
+    propagated: (direction, resource_type, seconds) => propagation.observe({ direction, resource_type }, seconds),
     changed: (kind, change) => changes.get(`${kind}_${change}`)?.inc(),
     forgetAgent: (agent) => {
       connections.remove({ agent_name: agent });

@@ -65,6 +65,8 @@ export const controllerCommand = command({
           missing: () => controller.missing(),
           stats: () => ({ gitopsclusters: controller.stats.fleets, clusters: controller.stats.clusters }),
           conditions: () => controller.conditions(),
+          rollouts: () => controller.rollouts(),
+          certificates: () => controller.certificates(),
         };
       },
     });

@@ -1,34 +1,15 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
-import { Gauge } from 'prom-client';
 import type { Logger } from '../../lib/base/index.ts';
-import { KubeClient, runWithLease, type WorkQueueStats } from '../../lib/kube/index.ts';
-import {
-  createRegistry,
-  FatalError,
-  type HttpEndpoint,
-  serveHealth,
-  serveMetrics,
-  UsageError,
-} from '../../lib/ops/index.ts';
+import { KubeClient, runWithLease } from '../../lib/kube/index.ts';
+import { FatalError, type HttpEndpoint, serveHealth, serveMetrics, UsageError } from '../../lib/ops/index.ts';
+import { controllerRegistry, type ObservedState } from './metrics.ts';
 
 /** A program that runs until aborted, or while it is the leader. */
-export interface Daemon {
+export interface Daemon extends ObservedState {
   run(signal: AbortSignal): Promise<void>;
   /** Kinds whose cache is not complete yet. Empty once reconciles run. */
   missing(): string[];
-  /** Work queue statistics, by queue. */
-  stats(): Readonly<Record<string, WorkQueueStats>>;
-  /** The conditions of its GitOpsClusters; absent without any. */
-  conditions?(): Iterable<ObservedCondition>;
-}
-
-/** A condition of a GitOpsCluster, for a metric. */
-export interface ObservedCondition {
-  readonly namespace: string;
-  readonly name: string;
-  readonly type: string;
-  readonly status: string;
 }
 
 /** The flags that all daemons have in common. */
@@ -78,7 +59,7 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
     }
     const metrics = parseBindAddress(flags['metrics-bind-address'], 'metrics-bind-address');
     if (metrics) {
-      endpoints.push(await serveMetrics({ ...metrics, registry: registryOf(() => daemon) }));
+      endpoints.push(await serveMetrics({ ...metrics, registry: controllerRegistry(() => daemon) }));
     }
     if (!flags['leader-elect']) {
       await run(client, signal);
@@ -138,39 +119,4 @@ export function parseBindAddress(text: string, flag: string): { port: number; ho
   }
   const host = match[1] ?? match[2];
   return { port, ...(host ? { host } : {}) };
-}
-
-function registryOf(current: () => Daemon | undefined) {
-  const registry = createRegistry();
-  const figures = [
-    ['gitops_controller_reconciles_done', 'done', 'Successful reconciles'],
-    ['gitops_controller_reconciles_failed', 'failed', 'Failed reconciles; each is retried'],
-    ['gitops_controller_keys_retrying', 'retrying', 'Keys whose last reconcile failed'],
-  ] as const;
-  for (const [name, field, help] of figures) {
-    new Gauge({
-      name,
-      help,
-      labelNames: ['queue'],
-      registers: [registry],
-      collect() {
-        for (const [queue, now] of Object.entries(current()?.stats() ?? {})) {
-          this.set({ queue }, now[field]);
-        }
-      },
-    });
-  }
-  new Gauge({
-    name: 'gitops_controller_condition',
-    help: 'Conditions of the GitOpsClusters; always 1',
-    labelNames: ['namespace', 'name', 'type', 'status'],
-    registers: [registry],
-    collect() {
-      this.reset();
-      for (const { namespace, name, type, status } of current()?.conditions?.() ?? []) {
-        this.set({ namespace, name, type, status }, 1);
-      }
-    },
-  });
-  return registry;
 }

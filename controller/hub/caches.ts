@@ -243,6 +243,12 @@ export class Caches {
     return this.#sharedSecrets[name]?.get({ namespace, name });
   }
 
+  /** The Secrets of all principals in `hubNames` that hold a certificate and its key. */
+  certificateSecrets(): Secret[] {
+    const { authority, principalTls, resourceProxyTls } = hubNames;
+    return [authority, principalTls, resourceProxyTls].flatMap((name) => this.#sharedSecrets[name]?.list() ?? []);
+  }
+
   /** The principal's Service in a namespace, and the objects that expose it. */
   serviceExposure(namespace: string): ServiceExposure {
     return this.#endpoints.exposureOf(this.#principals.flatMap((informer) => informer.list(namespace))[0], namespace);

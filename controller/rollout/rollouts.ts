@@ -162,6 +162,16 @@ export class Rollouts {
     return this.#plan(this.#stateOf(foundation), foundation);
   }
 
+  /** How many clusters of a GitOpsCluster are in which phase, and whether the rollout has stopped; for metrics. */
+  progressOf(foundation: Foundation): { clusters: ReadonlyMap<Phase, number>; isStopped: boolean } {
+    const state = this.#stateOf(foundation);
+    const clusters = new Map<Phase, number>();
+    for (const { phase } of state.members.values()) {
+      clusters.set(phase, (clusters.get(phase) ?? 0) + 1);
+    }
+    return { clusters, isStopped: this.#plan(state, foundation).isStopped };
+  }
+
   /** The addresses that the works of a principal's GitOpsClusters contain: agents dial them. */
   addressesIn(principalNamespace: string): string[] {
     const owners = this.#caches.sharing(principalNamespace).map(keyOf);

@@ -3,5 +3,6 @@ export { type ClientCertificatePlan, isTakenOver, planClientCertificate } from '
 export { ensurePrincipalCertificate, ensureResourceProxyCertificate, keyCertificateOf } from './hub-certificates.ts';
 export { authorityInUse, issuedOf } from './issued-certificate.ts';
 export { ensureTokenKey } from './jwt-step.ts';
+export { observedCertificates } from './observed-certificates.ts';
 export { Signer } from './signer.ts';
 export type { TrustDeps, TrustScope } from './trust-deps.ts';

@@ -10,6 +10,7 @@ export { type MessageLog, messageLog } from './message-log.ts';
 export { eventOf, messageOf } from './messages.ts';
 export { namespaceCreator } from './namespace-creator.ts';
 export { type ProgramFlags, type RunningProgram, startProgram } from './program.ts';
+export { type Propagation, propagationOf, statusTime } from './propagation.ts';
 export { type ReceiveWindowLimits, receiveWindowLimits } from './receive-window.ts';
 export { retryForever } from './retry.ts';
 export { adaptStream, type EngineListener, type SendTurns, type StreamAdapter, sendTurns } from './stream-adapter.ts';

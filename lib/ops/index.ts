@@ -1,3 +1,4 @@
+export { certificateMetrics } from './certificate-metrics.ts';
 export { between, notNegative, oneOf, optionalPort, positive } from './checks.ts';
 export {
   type Command,

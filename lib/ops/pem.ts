@@ -14,7 +14,7 @@ export interface TlsKeyPair {
 export function parseKeyPair(fields: TextFields): TlsKeyPair {
   const cert = required(fields, 'tls.crt');
   const key = required(fields, 'tls.key');
-  const leaf = certificates('tls.crt', cert)[0];
+  const leaf = certificatesOf('tls.crt', cert)[0];
   let matches = false;
   try {
     matches = leaf?.checkPrivateKey(createPrivateKey(key)) ?? false;
@@ -42,7 +42,7 @@ export function parseTrust(fields: TextFields, names?: readonly string[]): strin
   return present
     .map((name) => {
       const pem = required(fields, name);
-      certificates(name, pem);
+      certificatesOf(name, pem);
       return pem.trim();
     })
     .join('\n');
@@ -97,7 +97,11 @@ function required(fields: TextFields, name: string): string {
   return value;
 }
 
-function certificates(name: string, pem: string): X509Certificate[] {
+/**
+ * The certificates in a PEM text, in order.
+ * @throws Error that names `name` when there is none or one does not parse
+ */
+export function certificatesOf(name: string, pem: string): X509Certificate[] {
   const blocks = pem.match(/-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g) ?? [];
   if (blocks.length === 0) {
     throw new Error(`${name} holds no certificate in PEM`);

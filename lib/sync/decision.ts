@@ -45,6 +45,27 @@ export interface Entry {
   timeouts: number;
   unanswered: string;
   unansweredSince: number;
+  /** Since when the peer may lack the present state, by the clock; undefined while both sides are equal. */
+  behindSince: number | undefined;
+  /** The same of a change that came while an event was in flight. */
+  changedSince: number | undefined;
+}
+
+/** The record of a resource of which nothing is known yet. */
+export function newEntry(key: ResourceKey): Entry {
+  return {
+    key,
+    held: undefined,
+    copies: new Map(),
+    intents: undefined,
+    mark: '',
+    flight: undefined,
+    timeouts: 0,
+    unanswered: '',
+    unansweredSince: 0,
+    behindSince: undefined,
+    changedSince: undefined,
+  };
 }
 
 /** An event to send, and the meaning of its acknowledgement. */
@@ -133,4 +154,9 @@ export function settle(entry: Entry, outcome: FlightOutcome): void {
         entry.intents.delete(outcome.name);
       }
   }
+}
+
+/** Tells the events of an outbox apart, from what an acknowledgement repeats. */
+export function eventKey(resourceId: string, eventId: string): string {
+  return `${resourceId}/${eventId}`;
 }

@@ -4,7 +4,7 @@ export { Inbox, type InboxOptions, type InboxOutcome } from './inbox.ts';
 export { Outbox, type OutboxOptions } from './outbox.ts';
 export { keyString, type Link, type OutboundEvent, type ResourceKey, type Snapshot, type Source } from './resource.ts';
 export { type RetryDelays, retryDelay } from './retry-delay.ts';
-export { processRuntime, type Runtime, type Tuning } from './runtime.ts';
+export { type Delivered, processRuntime, type Runtime, type Tuning } from './runtime.ts';
 export {
   type Failure,
   failureOf,

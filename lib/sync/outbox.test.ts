@@ -412,3 +412,40 @@ test('an incarnation that the peer was seen to have, though none was sent, is de
   f.ack('shop_u1__delete');
   expect([f.outbox.pending, f.outbox.knows(shop)]).toEqual([0, false]);
 });
+
+const pass = (f: Fixture, ms: number) => f.time.runUntil(f.time.now() + ms, 1_000);
+
+test('says for how long the oldest change has waited, and how long each state was on its way', async () => {
+  const f = new Fixture();
+  f.set('shop', 'u1', 1);
+  await pass(f, 2_000);
+  f.set('other', 'u2', 1);
+  await pass(f, 1_000);
+  expect(f.outbox.oldestMs).toBe(3_000);
+  f.connect();
+  f.ack('shop_u1_1');
+  expect([f.outbox.oldestMs, f.lags]).toEqual([1_000, [3_000]]);
+  // A change while an event is in flight counts from its own time.
+  await pass(f, 500);
+  f.set('other', 'u2', 2);
+  await pass(f, 100);
+  f.ack('other_u2_1');
+  expect([f.outbox.oldestMs, f.lags]).toEqual([100, [3_000, 1_600]]);
+  f.ack('other_u2_2');
+  expect([f.outbox.oldestMs, f.lags]).toEqual([0, [3_000, 1_600, 100]]);
+});
+
+test('a lost link takes no age off a change, and what is equal has none', async () => {
+  const f = new Fixture();
+  f.connect();
+  f.set('shop', 'u1', 1);
+  await pass(f, 1_000);
+  f.outbox.disconnected();
+  await pass(f, 1_000);
+  f.connect();
+  expect(f.outbox.oldestMs).toBe(2_000);
+  f.ack('shop_u1_1');
+  await pass(f, 1_000);
+  f.outbox.changed(shop);
+  expect([f.outbox.oldestMs, f.lags]).toEqual([0, [2_000]]);
+});

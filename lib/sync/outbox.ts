@@ -2,14 +2,17 @@ import type { Clock } from './clock.ts';
 import {
   decide,
   type Entry,
+  eventKey,
   type Flight,
   type FlightOutcome,
   type Next,
+  newEntry,
   type PeerCopy,
   removal,
   settle,
 } from './decision.ts';
 import { FlightWindow } from './flight-window.ts';
+import { beInStep, catchUp, fallBehind, oldestLag } from './lag.ts';
 import { keyString, type Link, type ResourceKey, type Source } from './resource.ts';
 import { type RetryDelays, retryDelay } from './retry-delay.ts';
 import type { Runtime, Tuning } from './runtime.ts';
@@ -17,7 +20,7 @@ import type { Runtime, Tuning } from './runtime.ts';
 /** How an {@link Outbox} works. */
 export interface OutboxOptions<T> {
   readonly source: Source<T>;
-  readonly runtime: Pick<Runtime, 'clock' | 'random'>;
+  readonly runtime: Pick<Runtime, 'clock' | 'random' | 'delivered'>;
   /** A slow peer has fewer resources in flight at once than the tuning allows. */
   readonly tuning?: Tuning | undefined;
   /** Whether a resource that is gone at the source is deleted at the peer. Default true. False: nothing is sent about it. */
@@ -68,6 +71,7 @@ export class Outbox<T> {
   readonly #sendsDeletes: boolean;
   readonly #replaces: boolean;
   readonly #onIdle: (() => void) | undefined;
+  readonly #delivered: Runtime['delivered'];
 
   readonly #entries = new Map<string, Entry>();
   /** Resources that may differ and are not in flight. */
@@ -87,10 +91,11 @@ export class Outbox<T> {
 
   constructor(options: OutboxOptions<T>) {
     this.#source = options.source;
-    const { clock, random } = options.runtime;
+    const { clock, random, delivered } = options.runtime;
     const { maxInFlight = 256, resend = defaultResend } = options.tuning ?? {};
     this.#clock = clock;
     this.#random = random;
+    this.#delivered = delivered;
     this.#resend = resend;
     this.#window = new FlightWindow({ most: maxInFlight, resendMs: resend.baseMs });
     this.#sendsDeletes = options.sendsDeletes ?? true;
@@ -101,6 +106,12 @@ export class Outbox<T> {
   /** Resources that may differ at the peer, sent or not. */
   get pending(): number {
     return this.#queue.size + this.#flights.size;
+  }
+
+  /** For how long the oldest of these has been one, in milliseconds. */
+  get oldestMs(): number {
+    const now = this.#clock.now();
+    return Math.max(oldestLag(this.#queue, now), oldestLag(this.#flights.values(), now));
   }
 
   /** Resources with a record, whether equal at the peer or not. */
@@ -211,6 +222,10 @@ export class Outbox<T> {
     }
     const now = this.#clock.now();
     this.#window.answered(entry.flight, now - entry.unansweredSince, now);
+    const lagMs = catchUp(entry, entry.flight.outcome, now);
+    if (lagMs !== undefined) {
+      this.#delivered?.({ key: entry.key, lagMs, object: this.#source.read(entry.key)?.object });
+    }
     this.#endFlight(entry, entry.flight);
     entry.unanswered = '';
     entry.timeouts = 0;
@@ -315,6 +330,7 @@ export class Outbox<T> {
       const next = this.#next(entry);
       if (next === undefined) {
         this.#queue.delete(entry);
+        beInStep(entry);
         this.#dropIfEmpty(entry);
       } else {
         this.#send(this.#link, entry, next);
@@ -377,6 +393,7 @@ export class Outbox<T> {
   }
 
   #outOfStep(entry: Entry): void {
+    fallBehind(entry, this.#clock.now());
     const flight = entry.flight;
     if (flight === undefined) {
       this.#queue.add(entry);
@@ -469,17 +486,7 @@ export class Outbox<T> {
     const id = keyString(key);
     let entry = this.#entries.get(id);
     if (entry === undefined) {
-      entry = {
-        key,
-        held: undefined,
-        copies: new Map(),
-        intents: undefined,
-        mark: '',
-        flight: undefined,
-        timeouts: 0,
-        unanswered: '',
-        unansweredSince: 0,
-      };
+      entry = newEntry(key);
       this.#entries.set(id, entry);
     }
     return entry;
@@ -490,8 +497,4 @@ export class Outbox<T> {
       this.#entries.delete(keyString(entry.key));
     }
   }
-}
-
-function eventKey(resourceId: string, eventId: string): string {
-  return `${resourceId}/${eventId}`;
 }

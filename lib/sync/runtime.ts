@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Logger } from '../base/index.ts';
 import { type Clock, systemClock } from './clock.ts';
+import type { ResourceKey } from './resource.ts';
 import type { RetryDelays } from './retry-delay.ts';
 
 /** What a program gets from the machine it runs on; a simulation brings its own. */
@@ -14,6 +15,17 @@ export interface Runtime {
   /** Wall-clock time, for times that people read. */
   readonly today: () => Date;
   readonly log: Logger;
+  /** Called when a peer has acknowledged the state of a resource, or that it is gone. Default: nothing. */
+  readonly delivered?: ((delivery: Delivered) => void) | undefined;
+}
+
+/** A state of a resource that has arrived at a peer. */
+export interface Delivered {
+  readonly key: ResourceKey;
+  /** For how long the peer lacked it since this process noticed the change, in milliseconds. */
+  readonly lagMs: number;
+  /** The source's object now; undefined when there is none any more. */
+  readonly object: unknown;
 }
 
 /** How much is done at once, and how soon again. Every value has a default where it is used. */

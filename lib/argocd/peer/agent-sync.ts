@@ -69,4 +69,9 @@ export class AgentSync {
   stats(): SyncStats {
     return this.#sync.stats();
   }
+
+  /** For how long, in milliseconds, the oldest state that the principal has not acknowledged has waited; 0 without any. */
+  oldestMs(): number {
+    return this.#sync.oldestMs();
+  }
 }

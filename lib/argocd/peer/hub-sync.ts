@@ -110,6 +110,11 @@ export class HubSync {
     return this.#agents.get(agent)?.sync.stats() ?? { pending: 0, inFlight: 0, queued: 0, retrying: 0 };
   }
 
+  /** For how long, in milliseconds, the oldest state that the agent has not acknowledged has waited; 0 without any. */
+  oldestMs(agent: string): number {
+    return this.#agents.get(agent)?.sync.oldestMs() ?? 0;
+  }
+
   #agent(name: string, mode: AgentMode): Agent {
     const known = this.#agents.get(name);
     if (known?.mode === mode) {

@@ -33,6 +33,8 @@ interface KindSync {
    */
   receive(message: ObjectMessage): boolean;
   stats(): SyncStats;
+  /** For how long, in milliseconds, the oldest state that the peer has not acknowledged has waited. Absent: never any. */
+  oldestMs?(): number;
 }
 
 /** One of the objects that the peer should have. */

@@ -146,6 +146,11 @@ export class PeerSync<P extends SourceSync | CopySync> {
     return sum;
   }
 
+  /** For how long, in milliseconds, the oldest state that the peer has not acknowledged has waited; 0 without any. */
+  oldestMs(): number {
+    return Math.max(0, ...this.#kinds.map((sync) => sync.oldestMs?.() ?? 0));
+  }
+
   /** Stops all timers. It must not be used afterwards. */
   close(): void {
     this.#connection = undefined;

@@ -144,6 +144,10 @@ export class SourcePeer<T> implements SourceSync {
     return { pending: sum('pending'), inFlight: sum('inFlight'), queued: 0, retrying: 0 };
   }
 
+  oldestMs(): number {
+    return Math.max(...this.#outboxes.map((outbox) => outbox.oldestMs));
+  }
+
   close(): void {
     for (const outbox of this.#outboxes) {
       outbox.close();

@@ -10,13 +10,15 @@ export class OutboxFixture {
   readonly sent: OutboundEvent<string>[] = [];
   readonly source = new Map<string, Snapshot<string>>();
   readonly outbox: Outbox<string>;
+  /** How long each state that arrived was on its way, in milliseconds. */
+  readonly lags: number[] = [];
   idle = 0;
   room = Number.POSITIVE_INFINITY;
 
   constructor({ random = () => 0, ...options }: Partial<OutboxOptions<string>> & { random?: () => number } = {}) {
     this.outbox = new Outbox<string>({
       source: { read: ({ name }) => this.source.get(name) },
-      runtime: { clock: this.time, random },
+      runtime: { clock: this.time, random, delivered: ({ lagMs }) => void this.lags.push(lagMs) },
       onIdle: () => this.idle++,
       ...options,
     });

@@ -101,6 +101,8 @@ AGENT_MAX_BYTES: agent.max-bytes
 AGENT_MAX_OBJECT_BYTES: agent.max-object-bytes
 AGENT_MAX_WRITES: agent.max-writes
 AGENT_MAX_WRITTEN_BYTES: agent.max-written-bytes
+APPLICATION_METRICS: application-metrics.enable
+APPLICATION_METRICS_LABELS: application-metrics.labels
 REDIS_TLS_ENABLED: redis.tls.enabled
 REDIS_PROXY_SERVER_TLS_CERT_PATH: redis.proxy.server.tls.cert-path
 REDIS_PROXY_SERVER_TLS_KEY_PATH: redis.proxy.server.tls.key-path

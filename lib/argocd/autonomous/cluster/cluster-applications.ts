@@ -209,6 +209,10 @@ export class ClusterApplications implements AgentKind<SourceSync> {
     return { ...this.#peer.stats(), queued, retrying };
   }
 
+  oldestMs(): number {
+    return this.#peer.oldestMs();
+  }
+
   close(): void {
     this.#isClosed = true;
     this.#peer.close();

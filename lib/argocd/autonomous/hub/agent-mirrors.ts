@@ -216,6 +216,10 @@ export class AgentMirrors implements CopySync {
     };
   }
 
+  oldestMs(): number {
+    return this.#requests.oldestMs;
+  }
+
   failures(): MirrorFailure[] {
     return this.#keeper.failures();
   }

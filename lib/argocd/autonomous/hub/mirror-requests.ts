@@ -61,6 +61,11 @@ export class MirrorRequests {
     return this.#outbox.pending + this.#terminations.pending;
   }
 
+  /** For how long the oldest request that the agent has not acknowledged has waited, in milliseconds. */
+  get oldestMs(): number {
+    return Math.max(this.#outbox.oldestMs, this.#terminations.oldestMs);
+  }
+
   get inFlight(): number {
     return this.#outbox.inFlight + this.#terminations.inFlight;
   }

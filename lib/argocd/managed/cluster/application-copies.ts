@@ -264,6 +264,10 @@ export class ApplicationCopies implements AgentKind<CopySync> {
     };
   }
 
+  oldestMs(): number {
+    return this.#reporter.oldestMs;
+  }
+
   async #apply(work: CopyWork, signal: AbortSignal): Promise<InboxOutcome> {
     if (work.is === 'verify') {
       await this.#writer.read(work.ref, signal);

@@ -66,6 +66,11 @@ export class Reporter {
     return this.#reports.inFlight;
   }
 
+  /** For how long the oldest report that the principal has not acknowledged has waited, in milliseconds. */
+  get oldestMs(): number {
+    return this.#reports.oldestMs;
+  }
+
   connected(connection: PeerConnection): void {
     this.#messages.connected(connection);
     this.#reports.connected({

@@ -236,6 +236,10 @@ export class AgentApplications implements SourceSync {
     return { ...this.#peer.stats(), queued, retrying };
   }
 
+  oldestMs(): number {
+    return this.#peer.oldestMs();
+  }
+
   close(): void {
     this.#stop.abort();
     this.#peer.close();
