@@ -6,8 +6,15 @@ import { agentMetrics } from '../agent/metrics.ts';
 import { controllerRegistry } from '../controller/daemon/index.ts';
 import { addonChart, agentChart, principalChart } from '../e2e/hub/helm.ts';
 import { alertsIn, expressionsOf, metricsOf } from '../e2e/monitoring/expressions.ts';
-import { certificateMetrics, createRegistry, kubeRequestMetrics, queueMetrics } from '../lib/ops/index.ts';
+import {
+  certificateMetrics,
+  createLogger,
+  createRegistry,
+  kubeRequestMetrics,
+  queueMetrics,
+} from '../lib/ops/index.ts';
 import { applicationMetrics } from '../principal/application-metrics.ts';
+import { auditLog } from '../principal/audit/audit-log.ts';
 import { fleetMetrics } from '../principal/fleet-metrics.ts';
 import { liveMetrics } from '../principal/live/metrics.ts';
 import { outOfStepMetric, principalMetrics } from '../principal/metrics.ts';
@@ -36,6 +43,11 @@ function principal(): Registry {
   fleetMetrics(registry, () => []);
   certificateMetrics(registry, 'argocd_principal_certificate_expiration_timestamp_seconds', () => []);
   applicationMetrics(registry, ['team'], () => []);
+  auditLog(
+    { 'audit-log-path': '-', 'audit-log-maxsize': 0, 'audit-webhook-url': '', 'audit-webhook-token-path': '' },
+    registry,
+    createLogger(),
+  );
   liveMetrics(
     registry,
     () => true,

@@ -5,6 +5,7 @@ import {
   commonFlags,
   durationFlag,
   type FlagValues,
+  httpUrl,
   intFlag,
   listFlag,
   notNegative,
@@ -235,6 +236,25 @@ export const principalFlags = {
     default: 5_000,
     ...env('REPLICA_LEASE_DURATION'),
     check: positive,
+  }),
+  'audit-log-path': stringFlag({
+    usage: 'file for a record of every request of live access, as lines of JSON; - for standard output; empty for none',
+    ...env('AUDIT_LOG_PATH'),
+  }),
+  'audit-log-maxsize': intFlag({
+    usage: 'size in MiB at which the audit file is renamed to end in .1 and a new one begins; 0: it grows',
+    default: 100,
+    ...env('AUDIT_LOG_MAXSIZE'),
+    check: notNegative,
+  }),
+  'audit-webhook-url': stringFlag({
+    usage: 'URL that audit records are sent to, as JSON {"items": [...]}; empty for none',
+    ...env('AUDIT_WEBHOOK_URL'),
+    check: httpUrl,
+  }),
+  'audit-webhook-token-path': stringFlag({
+    usage: 'file with the bearer token for --audit-webhook-url',
+    ...env('AUDIT_WEBHOOK_TOKEN_PATH'),
   }),
   'application-metrics': boolFlag({
     usage:

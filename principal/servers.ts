@@ -1,6 +1,7 @@
 import { aborted } from '../lib/base/index.ts';
 import type { RunningProgram } from '../lib/bridge/index.ts';
 import type { Loggers } from '../lib/ops/index.ts';
+import { auditLog } from './audit/audit-log.ts';
 import { SelfRegistration } from './clusters/self-registration.ts';
 import type { PrincipalEngine } from './engine.ts';
 import { CertificateIssuer } from './enrolment/certificate-issuer.ts';
@@ -36,6 +37,8 @@ export async function startServers(
   const { caches, credentials, link, agents, blocklist, method } = inputs;
   const { sessions, introductions, hub, modes, live, clusterInfos, operators, metrics } = engine;
   const logger = loggers.root;
+  const audit = auditLog(flags, program.registry, logger);
+  const auditing = audit?.run(signal).catch(failed);
   const registration = selfRegistration(settings, program, inputs, engine, loggers);
 
   const { replicas, peerPort } = inputs;
@@ -99,6 +102,7 @@ export async function startServers(
         tokens,
         blocklist,
         metrics: engine.liveMetrics.resourceProxy,
+        audit: audit?.add,
         logger: loggers.component('resource-proxy'),
         signal,
       }).catch(failed)
@@ -106,7 +110,13 @@ export async function startServers(
   return {
     port: server.port,
     closeAgents: () => server.close(),
-    ended: Promise.all([registering, redisProxy, resourceProxy, aborted(signal).then(() => peerPort?.close())]),
+    ended: Promise.all([
+      registering,
+      redisProxy,
+      resourceProxy,
+      auditing,
+      aborted(signal).then(() => peerPort?.close()),
+    ]),
   };
 }
 

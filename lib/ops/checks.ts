@@ -18,6 +18,13 @@ export function optionalPort(port: number): string | undefined {
   return port > 32767 ? 'must be between 1 and 32767, or 0 for none' : undefined;
 }
 
+/** A check for `stringFlag`: the value must be an http or https URL without credentials, or empty. */
+export function httpUrl(value: string): string | undefined {
+  const { protocol, username, password } = URL.parse(value) ?? {};
+  const isGood = (protocol === 'http:' || protocol === 'https:') && !username && !password;
+  return value === '' || isGood ? undefined : 'must be an http or https URL without user and password';
+}
+
 /** A check for `intFlag` and `durationFlag`: the value must not be below zero. */
 export function notNegative(value: number): string | undefined {
   return value < 0 ? 'must not be negative' : undefined;

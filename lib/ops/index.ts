@@ -1,5 +1,5 @@
 export { certificateMetrics } from './certificate-metrics.ts';
-export { between, notNegative, oneOf, optionalPort, positive } from './checks.ts';
+export { between, httpUrl, notNegative, oneOf, optionalPort, positive } from './checks.ts';
 export {
   type Command,
   type CommandContext,
@@ -30,6 +30,7 @@ export {
 } from './flags.ts';
 export { grpcMetrics } from './grpc-metrics.ts';
 export { type Health, type HttpEndpoint, serveHealth, serveMetrics } from './http.ts';
+export { HttpSink, type HttpSinkOptions, type SinkRequest } from './http-sink.ts';
 export { type Instruments, instruments } from './instruments.ts';
 export {
   createLogger,

@@ -17,6 +17,7 @@ import type { PeerPort } from '../peers/peer-port.ts';
 import type { Peer, ReplicaDirectory } from '../replicas/index.ts';
 import { Bodies } from './agent-bodies.ts';
 import { AgentRequests } from './agent-requests.ts';
+import type { AuditRecord } from './audit-record.ts';
 import { PeerNews } from './elsewhere/peer-news.ts';
 import { peerService } from './elsewhere/peer-service.ts';
 import { RedisElsewhere } from './elsewhere/redis-elsewhere.ts';
@@ -161,9 +162,10 @@ export class LiveAccess {
     /** A terminal without input and output for this time is closed; 0 for never. */
     terminalIdleMs: number;
     metrics: ResourceProxyMetrics;
+    audit: ((record: AuditRecord) => void) | undefined;
     logger: Logger;
   }): Promise<ResourceProxy> {
-    const { address, tls, tokens, isBlocked, terminalIdleMs, metrics, logger } = options;
+    const { address, tls, tokens, isBlocked, terminalIdleMs, metrics, audit, logger } = options;
     return serveResourceProxy({
       ...address,
       tls,
@@ -171,6 +173,7 @@ export class LiveAccess {
       ...this.#agentApi(),
       terminalIdleMs,
       metrics,
+      audit,
       logger,
     });
   }

@@ -237,6 +237,10 @@ AGENT_MAX_BYTES: agent.max-bytes
 AGENT_MAX_OBJECT_BYTES: agent.max-object-bytes
 AGENT_MAX_WRITES: agent.max-writes
 AGENT_MAX_WRITTEN_BYTES: agent.max-written-bytes
+AUDIT_LOG_PATH: audit.log-path
+AUDIT_LOG_MAXSIZE: audit.log-maxsize
+AUDIT_WEBHOOK_URL: audit.webhook-url
+AUDIT_WEBHOOK_TOKEN_PATH: audit.webhook-token-path
 APPLICATION_METRICS: application-metrics.enable
 APPLICATION_METRICS_LABELS: application-metrics.labels
 REDIS_TLS_ENABLED: redis.tls.enabled

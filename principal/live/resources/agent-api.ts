@@ -13,6 +13,7 @@ import type { PeerLink } from '../../peers/peer-link.ts';
 import type { Peer } from '../../replicas/index.ts';
 import type { Bodies } from '../agent-bodies.ts';
 import { type AgentRequests, NoAnswerError } from '../agent-requests.ts';
+import { type AuditRecord, auditOf } from '../audit-record.ts';
 import type { ResourceProxyMetrics } from '../metrics.ts';
 import { runTerminal } from '../terminals/terminal.ts';
 import type { TerminalSessions } from '../terminals/terminal-sessions.ts';
@@ -48,6 +49,8 @@ export interface AgentApi {
   /** The way to agents that other replicas hold; undefined when there are none, and for a request that has come over it. */
   readonly elsewhere?: PeerLink | undefined;
   readonly metrics: ResourceProxyMetrics;
+  /** Gets every request when it has ended, refused ones too; undefined for requests that another replica has audited. */
+  readonly audit?: ((record: AuditRecord) => void) | undefined;
   readonly logger: Logger;
   /** Agents whose last answer showed that they are of ours, and understand a `cancel`. */
   readonly understands: Set<string>;
@@ -55,6 +58,8 @@ export interface AgentApi {
 
 /** How long an agent may take to answer, as in the original. */
 const answerTimeoutMs = 30_000;
+/** The status in the audit of a request whose client left before the answer, as servers commonly write it. */
+const clientLeft = 499;
 const json = 'application/json';
 
 /**
@@ -70,12 +75,16 @@ export async function serveRequest(
   const gone = new AbortController();
   response.on('close', () => gone.abort(new Error('the client has left')));
   response.on('error', () => undefined);
+  const audited = auditOf(api, request);
+  response.on('close', () => audited.end(response.headersSent ? response.statusCode : clientLeft));
   if (request.headers.upgrade !== undefined) {
     // Node reads nothing more of a connection after an offer to upgrade that is not taken.
     response.shouldKeepAlive = false;
   }
   try {
-    await answer(api, await caller(), request, response, gone.signal);
+    const agent = await caller();
+    audited.agent = agent;
+    await answer(api, agent, request, response, gone.signal);
   } catch (error) {
     if (gone.signal.aborted) {
       return;
@@ -102,8 +111,12 @@ export async function serveTerminal(
   head: Buffer,
 ): Promise<void> {
   socket.on('error', () => undefined);
+  const audited = auditOf(api, request);
+  let status = 101;
+  socket.on('close', () => audited.end(status));
   try {
     const agent = await caller();
+    audited.agent = agent;
     const { resource, query, user } = requestTarget(request);
     requireNoImpersonation(user);
     if (!isTerminal(resource)) {
@@ -119,6 +132,7 @@ export async function serveTerminal(
     );
   } catch (error) {
     const [code, message] = refusalOf(error, api.logger);
+    status = code;
     answerRaw(socket, code, statusText(code, message));
   }
 }

@@ -5,6 +5,7 @@ import type { PrincipalCaches } from '../../caches.ts';
 import type { PrincipalCredentials } from '../../credentials.ts';
 import type { Blocklist } from '../../sessions/blocklist.ts';
 import type { PrincipalSettings } from '../../settings.ts';
+import type { AuditRecord } from '../audit-record.ts';
 import { firstMaterial } from '../key-material.ts';
 import type { LiveAccess } from '../live-access.ts';
 import type { ResourceProxyMetrics } from '../metrics.ts';
@@ -22,6 +23,8 @@ export async function proxyResources(options: {
   tokens: TokenAuthority;
   blocklist: Blocklist;
   metrics: ResourceProxyMetrics;
+  /** Gets every request when it has ended. */
+  audit: ((record: AuditRecord) => void) | undefined;
   logger: Logger;
   signal: AbortSignal;
 }): Promise<void> {
@@ -54,6 +57,7 @@ export async function proxyResources(options: {
     isBlocked: (certificate) => blocklist.has(fingerprintOf(certificate)),
     terminalIdleMs: settings.flags['terminal-idle-timeout'],
     metrics,
+    audit: options.audit,
     logger,
   });
   logger.info({ port: proxy.port }, 'resource proxy serves');

@@ -15,7 +15,7 @@ export interface ServedProxy {
 
 /** Serves a resource proxy whose agents the test plays. */
 export async function serveProxy(
-  agents: Pick<ResourceProxyOptions, 'exchange' | 'bodies' | 'send' | 'isConnected' | 'connected'>,
+  agents: Pick<ResourceProxyOptions, 'exchange' | 'bodies' | 'send' | 'isConnected' | 'connected' | 'audit'>,
 ): Promise<ServedProxy> {
   const authority = await createAuthority({ commonName: 'ca' });
   const server = await issueCertificate({ authority, commonName: 'proxy', hosts: ['127.0.0.1'], usages: ['server'] });
