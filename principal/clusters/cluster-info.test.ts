@@ -103,6 +103,20 @@ test('an agent that is not connected has no counts, and the time of its last syn
   await until(() => read('https://a')?.applicationsCount === 3);
 });
 
+test('shows the version of the agent, and when it was last heard of', async () => {
+  const { infos, read, says } = start({ a: ['https://a'], b: ['https://b'] });
+  infos.connected('a', '0.1.0');
+  infos.connected('b', '<script>');
+  await says('https://a', 'Successful');
+  await says('https://b', 'Successful');
+  expect(read('https://a')?.connectionState.message).toBe("Agent: 'a' is connected with principal (agent 0.1.0)");
+  expect(read('https://b')?.connectionState.message).toBe("Agent: 'b' is connected with principal");
+  const connectedAt = read('https://a')?.connectionState.attemptedAt ?? '';
+  await until(() => Date.now() >= Date.parse(connectedAt) + 1_000);
+  infos.statistics('a', report(counts));
+  await until(() => (read('https://a')?.connectionState.attemptedAt ?? '') > connectedAt);
+});
+
 test('an agent that talks without end costs a few writes', async () => {
   const { infos, state, read } = start({ a: ['https://a'] });
   infos.connected('a');

@@ -90,8 +90,10 @@ export class ClusterInfos {
     });
   }
 
-  connected(agent: string): void {
-    this.#say(agent, 'Successful', `Agent: '${agent}' is connected with principal`);
+  /** @param version as the agent reported it; undefined while it is not known */
+  connected(agent: string, version?: string): void {
+    const known = version !== undefined && /^[\w.+-]{1,64}$/.test(version) ? ` (agent ${version})` : '';
+    this.#say(agent, 'Successful', `Agent: '${agent}' is connected with principal${known}`);
     if (this.#isResponsible !== undefined) {
       this.#queue.addAfter(agent, settledMs);
     }
@@ -202,8 +204,13 @@ export class ClusterInfos {
     }
     const keepsFormer = former !== undefined && connectionState.status !== 'Failed';
     const counts = statistics ?? (keepsFormer ? { ...former.cacheInfo, ...former } : noCounts);
+    const news = this.#statistics.get(agent)?.at;
     const info: ClusterInfo = {
-      connectionState,
+      // What the UI shows as the last attempt is when the agent was last heard of.
+      connectionState:
+        news !== undefined && connectionState.status === 'Successful' && news > (connectionState.attemptedAt ?? '')
+          ? { ...connectionState, attemptedAt: news }
+          : connectionState,
       serverVersion: statistics?.serverVersion ?? former?.serverVersion ?? '',
       cacheInfo: {
         resourcesCount: counts.resourcesCount,

@@ -95,7 +95,7 @@ export class Sessions {
     }
     this.#attach(open);
     open.session.stream.resume();
-    this.#options.clusterInfos.connected(agent);
+    this.#options.clusterInfos.connected(agent, this.#options.introductions.of(agent)?.version);
   }
 
   /** This principal holds the agent from now on: its stream, which waited for that, is served. */
@@ -239,7 +239,7 @@ export class Sessions {
     const { agent, stream } = open.session;
     if (isMapped(agent)) {
       metrics.connected(agent);
-      clusterInfos.connected(agent);
+      clusterInfos.connected(agent, introductions.of(agent)?.version);
       this.#attach(open);
     } else {
       stream.pause();
