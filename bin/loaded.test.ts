@@ -73,14 +73,14 @@ async function packagesOf(program: string, args: readonly string[]): Promise<Set
   return new Set((await readFile(packages, 'utf8')).split('\n'));
 }
 
-// What is optional at work: kubeconfigs with plug-ins, and tests.
-const neverInPods = ['@grpc/grpc-js', '@kubernetes/client-node'];
+// What is optional at work: kubeconfigs with plug-ins, a sink for events, and tests.
+const neverInPods = ['@grpc/grpc-js', '@kubernetes/client-node', 'cloudevents'];
 
 test.each([
   ['argocd-agent.ts', 'principal', ['--auth=mtls:subject:CN=([^,]+)']],
   ['argocd-agent.ts', 'agent', ['--server-address=127.0.0.1', '--creds=mtls:any', '--agent-mode=managed']],
   ['gitops-controller.ts', 'controller', ['--agent-image=x', '--health-probe-bind-address=0']],
-])('%s %s loads neither grpc-js nor client-node', async (program, command, given) => {
+])('%s %s loads neither grpc-js nor client-node nor cloudevents', async (program, command, given) => {
   const [health, metrics] = [await freePort(), await freePort()];
   const ports =
     command === 'controller'

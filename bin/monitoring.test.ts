@@ -18,6 +18,7 @@ import { auditLog } from '../principal/audit/audit-log.ts';
 import { fleetMetrics } from '../principal/fleet-metrics.ts';
 import { liveMetrics } from '../principal/live/metrics.ts';
 import { outOfStepMetric, principalMetrics } from '../principal/metrics.ts';
+import { fleetEvents } from '../principal/notifications/fleet-events.ts';
 
 const root = join(import.meta.dirname, '..');
 const page = readFileSync(join(root, 'docs/metrics.md'), 'utf8');
@@ -45,6 +46,11 @@ function principal(): Registry {
   applicationMetrics(registry, ['team'], () => []);
   auditLog(
     { 'audit-log-path': '-', 'audit-log-maxsize': 0, 'audit-webhook-url': '', 'audit-webhook-token-path': '' },
+    registry,
+    createLogger(),
+  );
+  fleetEvents(
+    { namespace: '', 'events-sink-url': 'http://127.0.0.1', 'events-sink-token-path': '', 'events-mode': 'binary' },
     registry,
     createLogger(),
   );

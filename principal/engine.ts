@@ -12,6 +12,8 @@ import type { PrincipalInputs } from './inputs.ts';
 import { LiveAccess } from './live/live-access.ts';
 import { type LiveMetrics, liveMetrics } from './live/metrics.ts';
 import { outOfStepMetric, type PrincipalMetrics, principalMetrics } from './metrics.ts';
+import type { FleetEvents } from './notifications/fleet-events.ts';
+import { startNotifications } from './notifications/start.ts';
 import { countDelivery, observeState } from './observed-state.ts';
 import { AgentQuotas } from './quotas/agent-quotas.ts';
 import { agentLimits } from './quotas/limits.ts';
@@ -36,6 +38,8 @@ export interface PrincipalEngine {
   readonly metrics: PrincipalMetrics;
   readonly liveMetrics: LiveMetrics;
   readonly observerOf: ReturnType<typeof queueMetrics>;
+  /** Undefined unless `--events-sink-url`. */
+  readonly fleetEvents: FleetEvents | undefined;
   /** Resolves when the work queues have ended, after the program's signal. */
   readonly ended: Promise<unknown>;
   /** Records all agents as disconnected. Call it when the sessions and the queues have ended. */
@@ -85,7 +89,17 @@ export function startEngine(
 
   // Sessions and their metrics.
   const introductions = new AgentIntroductions();
-  const open = new OpenSessions(isMapped);
+  const notifications = startNotifications({
+    flags,
+    registry,
+    agents,
+    credentials: inputs.credentials,
+    versionOf: (agent) => introductions.of(agent)?.version ?? '',
+    connected: () => open.connections().map(({ agent }) => ({ agent, oldestMs: hub.sync.oldestMs(agent) })),
+    logger,
+    signal,
+  });
+  const open = new OpenSessions(isMapped, notifications?.presence);
   const modes: ModeSources = { agents, recorded: (agent) => records.modeOf(agent) };
   const metrics = principalMetrics(registry, {
     connections: () => open.connections(),
@@ -203,6 +217,7 @@ export function startEngine(
     sessions.disconnectBlocked((fingerprint) => blocklist.has(fingerprint)),
   );
   const ended = Promise.all([
+    notifications?.ended.catch(program.failed),
     (replicas ?? records).run(signal).catch(program.failed),
     Promise.all([link.run(signal), clusterInfos.run(signal)]).catch(program.failed),
   ]);
@@ -217,6 +232,7 @@ export function startEngine(
     metrics,
     liveMetrics: liveCounts,
     observerOf,
+    fleetEvents: notifications?.events,
     ended,
     recordEnd: () => (replicas ?? records).close(),
     flushEvents: () => events.close(),

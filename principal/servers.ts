@@ -8,6 +8,7 @@ import { CertificateIssuer } from './enrolment/certificate-issuer.ts';
 import type { PrincipalInputs } from './inputs.ts';
 import { proxyRedis } from './live/redis/start.ts';
 import { proxyResources } from './live/resources/start.ts';
+import { subjectOf } from './notifications/presence.ts';
 import { serveAgents } from './sessions/agent-server.ts';
 import type { PrincipalSettings } from './settings.ts';
 
@@ -35,7 +36,7 @@ export async function startServers(
   const { flags } = settings;
   const { signal, failed } = program;
   const { caches, credentials, link, agents, blocklist, method } = inputs;
-  const { sessions, introductions, hub, modes, live, clusterInfos, operators, metrics } = engine;
+  const { sessions, introductions, hub, modes, live, clusterInfos, operators, metrics, fleetEvents } = engine;
   const logger = loggers.root;
   const audit = auditLog(flags, program.registry, logger);
   const auditing = audit?.run(signal).catch(failed);
@@ -59,11 +60,16 @@ export async function startServers(
     method,
     blocklist,
     modes,
-    refused: (reason) => metrics.refusedLogin(reason),
+    refused: (reason) => {
+      metrics.refusedLogin(reason);
+      fleetEvents?.report('agent-refused', `logins/${reason}`, { reason });
+    },
     called: metrics.called,
     refusedMode: (error) => {
       operators.refusedMode(error);
       clusterInfos.refused(error.agent ?? '', error.message);
+      const { agent = '', message } = error;
+      fleetEvents?.report('agent-refused', subjectOf(agent), { agent, reason: 'mode', message });
     },
     introductions,
     loggedIn: (agent) => registration?.loggedIn(agent),

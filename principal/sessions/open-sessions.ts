@@ -10,14 +10,23 @@ export interface OpenSession {
   isServed: boolean;
 }
 
+/** Learns which agents have a session, whether they are of the fleet or not. */
+export interface OpenSessionsListener {
+  connected(agent: string, mode: string): void;
+  disconnected(agent: string): void;
+}
+
 /** The newest open session of each agent. */
 export class OpenSessions {
   readonly #isMapped: (agent: string) => boolean;
   readonly #byAgent = new Map<string, OpenSession>();
 
+  readonly #listener: Partial<OpenSessionsListener>;
+
   /** @param isMapped whether the agent has a cluster Secret */
-  constructor(isMapped: (agent: string) => boolean) {
+  constructor(isMapped: (agent: string) => boolean, listener: Partial<OpenSessionsListener> = {}) {
     this.#isMapped = isMapped;
+    this.#listener = listener;
   }
 
   get(agent: string): OpenSession | undefined {
@@ -26,13 +35,19 @@ export class OpenSessions {
 
   /** Replaces the agent's older session, if there is one. */
   add(open: OpenSession): void {
-    this.#byAgent.set(open.session.agent, open);
+    const { agent, mode } = open.session;
+    this.#byAgent.set(agent, open);
+    this.#listener.connected?.(agent, mode);
   }
 
   /** Returns false when a newer session of the agent has replaced this one. */
   remove(open: OpenSession): boolean {
     const { agent } = open.session;
-    return this.#byAgent.get(agent) === open && this.#byAgent.delete(agent);
+    const isNewest = this.#byAgent.get(agent) === open && this.#byAgent.delete(agent);
+    if (isNewest) {
+      this.#listener.disconnected?.(agent);
+    }
+    return isNewest;
   }
 
   all(): OpenSession[] {

@@ -241,6 +241,10 @@ AUDIT_LOG_PATH: audit.log-path
 AUDIT_LOG_MAXSIZE: audit.log-maxsize
 AUDIT_WEBHOOK_URL: audit.webhook-url
 AUDIT_WEBHOOK_TOKEN_PATH: audit.webhook-token-path
+EVENTS_SINK_URL: events.sink-url
+EVENTS_SINK_TOKEN_PATH: events.sink-token-path
+EVENTS_MODE: events.mode
+EVENTS_OUT_OF_STEP_AFTER: events.out-of-step-after
 APPLICATION_METRICS: application-metrics.enable
 APPLICATION_METRICS_LABELS: application-metrics.labels
 REDIS_TLS_ENABLED: redis.tls.enabled

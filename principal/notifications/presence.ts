@@ -1,0 +1,53 @@
+import type { FleetEvents } from './fleet-events.ts';
+
+/** An agent that is back within this time, as after an update, was never lost. */
+const lostAfterMs = 15_000;
+
+/** Reports which agents connect and which are lost. */
+export class Presence {
+  readonly #events: Pick<FleetEvents, 'report'>;
+  readonly #lostAfterMs: number;
+  readonly #leaving = new Map<string, NodeJS.Timeout>();
+
+  constructor(events: Pick<FleetEvents, 'report'>, afterMs = lostAfterMs) {
+    this.#events = events;
+    this.#lostAfterMs = afterMs;
+  }
+
+  /** The agent has a stream. */
+  connected(agent: string, mode: string, version: string): void {
+    if (this.#forget(agent)) {
+      return;
+    }
+    this.#events.report('agent-connected', subjectOf(agent), { agent, mode, version });
+  }
+
+  /** The agent has no stream any more. */
+  disconnected(agent: string): void {
+    this.#forget(agent);
+    const since = new Date().toISOString();
+    const timer = setTimeout(() => {
+      this.#leaving.delete(agent);
+      this.#events.report('agent-lost', subjectOf(agent), { agent, since });
+    }, this.#lostAfterMs);
+    this.#leaving.set(agent, timer);
+    timer.unref();
+  }
+
+  /** Reports nothing more. */
+  close(): void {
+    for (const agent of [...this.#leaving.keys()]) {
+      this.#forget(agent);
+    }
+  }
+
+  #forget(agent: string): boolean {
+    clearTimeout(this.#leaving.get(agent));
+    return this.#leaving.delete(agent);
+  }
+}
+
+/** The subject of an event about an agent or its cluster. */
+export function subjectOf(agent: string): string {
+  return `agents/${agent}`;
+}
