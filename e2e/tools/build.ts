@@ -81,7 +81,6 @@ function cacheFolder(): string {
 function digest(folder: string, recipe: ToolVersion): string {
   const hash = createHash('sha256').update(JSON.stringify([process.platform, process.arch, recipe.goPackage]));
   hash.update(JSON.stringify(recipe.variables ?? {}));
-  hash.update(recipe.tags ?? '');
   for (const file of readdirSync(folder).sort()) {
     if (/\.(go|mod|sum)$/.test(file)) {
       hash.update(`\0${file}\0`).update(readFileSync(join(folder, file)));
@@ -155,7 +154,6 @@ async function goBuild(name: ToolName, recipe: ToolVersion, folder: string, outp
     '-trimpath',
     '-ldflags',
     `-s -w${variables.join('')}`,
-    ...(recipe.tags ? ['-tags', recipe.tags] : []),
   ];
   const go = spawn('go', [...args, '-o', output, recipe.goPackage], {
     cwd: folder,

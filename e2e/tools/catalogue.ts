@@ -10,8 +10,6 @@ export interface Recipe extends ToolVersion {
 export interface ToolVersion {
   readonly folder: string;
   readonly goPackage: string;
-  /** Build tags. */
-  readonly tags?: string;
   /** Variables that the linker sets: what the tool says its version is, where `go build` alone would not set it. */
   readonly variables?: Readonly<Record<string, string>>;
   /** About how long the build takes on 2 cores with empty caches, in seconds. */
@@ -72,19 +70,6 @@ export const catalogue = {
   },
   ocm: { folder: 'ocm', goPackage: '.', seconds: 165, onDemand: true },
   gopeer: { folder: 'gopeer', goPackage: '.', seconds: 20 },
-  // Without discovery in clouds, which is most of it.
-  promtool: {
-    folder: 'prometheus',
-    goPackage: 'github.com/prometheus/prometheus/cmd/promtool',
-    tags: 'remove_all_sd',
-    seconds: 120,
-  },
-  prometheus: {
-    folder: 'prometheus',
-    goPackage: 'github.com/prometheus/prometheus/cmd/prometheus',
-    tags: 'remove_all_sd',
-    seconds: 40,
-  },
   'redis-server': { folder: 'redis', goPackage: '.', seconds: 10 },
 } as const satisfies Record<string, Recipe>;
 
