@@ -235,7 +235,7 @@ export class Sessions {
   }
 
   #serve(open: OpenSession): void {
-    const { isMapped, metrics, clusterInfos, logger } = this.#options;
+    const { introductions, isMapped, metrics, clusterInfos, logger } = this.#options;
     const { agent, stream } = open.session;
     if (isMapped(agent)) {
       metrics.connected(agent);

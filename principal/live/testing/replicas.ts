@@ -149,6 +149,7 @@ export async function playReplica(held: HeldAgents, identity: string, callers: C
     isBlocked: () => false,
     terminalIdleMs: 0,
     metrics: { request: () => undefined, failed: (_agent, reason) => failures.push(reason) },
+    audit: undefined,
     logger,
   });
   const replica: PlayedReplica = {
