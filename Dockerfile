@@ -1,4 +1,4 @@
-# One image for all programs: argocd-agent (principal, agent) and gitops-controller.
+# One image for all programs: argocd-agent (principal, agent), gitops-controller and argocd-agentctl.
 #
 #   docker build --build-arg GIT_REVISION=$(git rev-parse HEAD) -t quay.io/open-cluster-management/argocd-fleet:0.1.0 .
 
@@ -26,9 +26,11 @@ RUN rm -rf /usr/local/lib/node_modules /usr/local/bin/npm /usr/local/bin/npx /us
 ENV NODE_ENV=production
 WORKDIR /opt/argocd-fleet
 COPY --from=build /src/dist ./
-# The last two are the paths in the originals' images: their manifests name them.
+# Those of /bin and /manager are the paths in the originals' images: their manifests name them.
 RUN ln -s /opt/argocd-fleet/bin/argocd-agent.js /usr/local/bin/argocd-agent \
  && ln -s /opt/argocd-fleet/bin/gitops-controller.js /usr/local/bin/gitops-controller \
+ && ln -s /opt/argocd-fleet/bin/argocd-agentctl.js /usr/local/bin/argocd-agentctl \
+ && ln -s /opt/argocd-fleet/bin/argocd-agentctl.js /usr/local/bin/kubectl-argocd_fleet \
  && ln -s /opt/argocd-fleet/bin/argocd-agent.js /bin/argocd-agent \
  && ln -s /opt/argocd-fleet/bin/gitops-controller.js /manager
 # Needs no rights and writes nothing: runs with a read-only root file system.

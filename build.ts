@@ -5,7 +5,7 @@ import { type OutputChunk, type Plugin, rolldown } from 'rolldown';
 
 const project = import.meta.dirname;
 const dist = resolve(project, process.argv[2] ?? 'dist');
-const programs = ['argocd-agent', 'gitops-controller'];
+const programs = ['argocd-agent', 'argocd-agentctl', 'gitops-controller'];
 
 const bundle = await rolldown({
   cwd: project,

@@ -1,4 +1,5 @@
 import type { Logger } from '../lib/base/index.ts';
+import { type ProxyIdentity, parseProxyIdentity } from '../lib/clusters/index.ts';
 import type { Informer, Secret } from '../lib/kube/index.ts';
 import {
   followFiles,
@@ -13,7 +14,6 @@ import {
 } from '../lib/ops/index.ts';
 import type { KeyCertificate } from '../lib/pki/index.ts';
 import { followWorkload, type WorkloadFields } from '../lib/spiffe/index.ts';
-import { type ProxyIdentity, parseProxyIdentity } from './clusters/cluster-secret.ts';
 import { parseAuthority } from './enrolment/authority.ts';
 import { generatedCertificate } from './generated-certificate.ts';
 import type { PrincipalSettings } from './settings.ts';

@@ -40,6 +40,8 @@ async function render(addOn: object, ...more: string[]): Promise<KubeObject[]> {
     stdout: (part) => {
       text += part;
     },
+    stderr: () => undefined,
+    stdin: process.stdin,
   });
   const [objects, asKubectl] = (['1.2', '1.1'] as const).map((version) =>
     parseAllDocuments(text, { version }).map((document) => document.toJS() as KubeObject),

@@ -29,7 +29,7 @@ export function* sources(root: string, folder = ''): Generator<string> {
   }
 }
 
-const programs = ['controller', 'principal', 'agent'];
+const programs = ['controller', 'principal', 'agent', 'ctl'];
 const isTest = (file: string) => file.endsWith('.test.ts');
 const isForTests = (file: string) => isTest(file) || /\/testing(\/|\.ts$)|^(e2e|bench)\//.test(file);
 const roomOf = (file: string) =>

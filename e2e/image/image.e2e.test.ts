@@ -158,7 +158,15 @@ describe.skipIf(obstacle !== undefined)(`the image${obstacle ? ` (skipped: ${obs
     const look = 'ls /usr/local/bin; ls /opt/argocd-fleet';
     const text = await podman('run', '--rm', ...limitFlags, '--network', 'none', '--entrypoint', 'sh', tag, '-c', look);
     const found = text.split('\n');
-    const wanted = ['argocd-agent', 'gitops-controller', 'node', 'templates', 'LICENSE', 'THIRD-PARTY-NOTICES'];
+    const wanted = [
+      'argocd-agent',
+      'argocd-agentctl',
+      'gitops-controller',
+      'node',
+      'templates',
+      'LICENSE',
+      'THIRD-PARTY-NOTICES',
+    ];
     expect(found).toEqual(expect.arrayContaining(wanted));
     for (const name of ['npm', 'node_modules', 'e2e']) {
       expect(found).not.toContain(name);
@@ -170,6 +178,8 @@ describe.skipIf(obstacle !== undefined)(`the image${obstacle ? ` (skipped: ${obs
     ['argocd-agent', 'principal --help'],
     ['argocd-agent', 'agent --help'],
     ['gitops-controller', 'version'],
+    ['argocd-agentctl', 'version'],
+    ['kubectl-argocd_fleet', 'version'],
     ['gitops-controller', 'controller --help'],
     // The originals' manifests name the programs so.
     ['/bin/argocd-agent', 'agent --help'],

@@ -1,15 +1,21 @@
+import { type CommandGroup, childrenOf, findCommand } from './command-tree.ts';
 import { type Detail, parseDetail } from './detail.ts';
-import { UsageError } from './errors.ts';
+import { ExitError, UsageError } from './errors.ts';
 import { type Flag, type FlagSet, type FlagValues, type ParsedFlags, parseFlags } from './flags.ts';
 import { createLoggers, type Loggers } from './log.ts';
 
 /** A sub-command of an executable. */
 export interface Command<F extends FlagSet = FlagSet> {
+  /** One word, or the words on the way to it: `agent create`. */
   readonly name: string;
+  /** Other names, each with all its words. */
+  readonly aliases?: readonly string[];
   /** One line for the list of commands. */
   readonly summary: string;
   readonly flags: F;
-  /** Names of the arguments besides flags, all required, as the help shows them: `NAME`. `parsed.rest` holds the values. */
+  /** What the help says below the summary. */
+  readonly description?: string;
+  /** Names of the arguments besides flags as the help shows them: `NAME`, or `[NAME]` if optional. `parsed.rest` holds the values. */
   readonly arguments?: readonly string[];
   /** Whether arguments that are no flags are ignored with a warning, as cobra does for the commands of the originals. */
   readonly ignoresArguments?: boolean;
@@ -27,6 +33,9 @@ export interface CommandContext<F extends FlagSet = FlagSet> {
   readonly ignored: readonly string[];
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly stdout: (text: string) => void;
+  readonly stderr: (text: string) => void;
+  /** What a person answers. */
+  readonly stdin: NodeJS.ReadableStream;
 }
 
 /**
@@ -60,6 +69,12 @@ export interface Executable {
   readonly summary: string;
   // biome-ignore lint/suspicious/noExplicitAny: commands with different flag sets share one list
   readonly commands: readonly Command<any>[];
+  /** The words on the way to commands of several words. */
+  readonly groups?: readonly CommandGroup[];
+  /** Flags that every command takes, and that may stand before its name. Those of the command itself win. */
+  readonly flags?: FlagSet;
+  /** Exit code when nothing but the help is asked for, by no word at all. Default 0. */
+  readonly bareExitCode?: 0 | 1;
 }
 
 /** Types a command by its flags; returns it unchanged. */
@@ -70,7 +85,8 @@ export function command<F extends FlagSet>(definition: Command<F>): Command<F> {
 /** The help of one command, as cobra prints it. */
 export function commandHelp(executable: Executable, command: Command): string {
   const own = executable.commands.length === 1 && command.name === executable.name;
-  return [command.summary, '', ...usageLines(executable, command, own)].join('\n');
+  const description = command.description === undefined ? [] : [command.description, ''];
+  return [command.summary, '', ...description, ...usageLines(executable, command, own)].join('\n');
 }
 
 function usageLines(executable: Executable, command: Command, own = false): string[] {
@@ -79,10 +95,18 @@ function usageLines(executable: Executable, command: Command, own = false): stri
     'Usage:',
     `  ${[path, ...(command.arguments ?? []), '[flags]'].join(' ')}`,
     '',
+    ...(command.aliases === undefined ? [] : ['Aliases:', `  ${command.aliases.join(', ')}`, '']),
     'Flags:',
     ...flagLines(command.flags),
     '',
+    ...(executable.flags === undefined ? [] : ['Global Flags:', ...flagLines(globalFlags(executable, command)), '']),
   ];
+}
+
+/** The flags of all commands that this one does not replace by its own. */
+function globalFlags(executable: Executable, command: Command): FlagSet {
+  const own = Object.entries(executable.flags ?? {}).filter(([name]) => !Object.hasOwn(command.flags, name));
+  return Object.fromEntries(own);
 }
 
 function flagLines(flags: FlagSet): string[] {
@@ -110,72 +134,92 @@ const helpFlag: Flag<unknown> = {
   format: String,
 };
 
-/** The help of the executable: its commands. */
-export function executableHelp(executable: Executable): string {
-  const width = Math.max(...executable.commands.map(({ name }) => name.length));
+/** The help of the executable or, with the words of a group, of the group: what follows them. */
+export function executableHelp(executable: Executable, path = ''): string {
+  const children = childrenOf(executable, path);
+  const width = Math.max(...children.map(({ word }) => word.length));
+  const group = executable.groups?.find(({ name }) => name === path);
+  const usage = path === '' ? executable.name : `${executable.name} ${path}`;
   return [
-    executable.summary,
+    group?.summary ?? executable.summary,
     '',
     'Usage:',
-    `  ${executable.name} [command]`,
+    `  ${usage} [command]`,
     '',
     'Available Commands:',
-    ...executable.commands.map(({ name, summary }) => `  ${name.padEnd(width)}   ${summary}`),
+    ...children.map(({ word, summary }) => `  ${word.padEnd(width)}   ${summary}`),
     '',
-    `Use "${executable.name} [command] --help" for more information about a command.`,
+    `Use "${usage} [command] --help" for more information about a command.`,
     '',
   ].join('\n');
+}
+
+/** What an executable runs with. Streams left out are those of the process. */
+export interface ExecutableOptions {
+  readonly args: readonly string[];
+  readonly env: NodeJS.ProcessEnv;
+  readonly signal: AbortSignal;
+  readonly stdout?: (text: string) => void;
+  readonly stderr?: (text: string) => void;
+  readonly stdin?: NodeJS.ReadableStream;
 }
 
 /**
  * Finds the command that the arguments name and runs it; `help`, `--help` and nothing print help.
  * @throws UsageError whose message ends with the usage of the command
+ * @throws ExitError after a help that was not asked for, where the executable or the group says so
  */
-export async function runExecutable(
-  executable: Executable,
-  options: { args: readonly string[]; env: NodeJS.ProcessEnv; signal: AbortSignal; stdout?: (text: string) => void },
-): Promise<void> {
+export async function runExecutable(executable: Executable, options: ExecutableOptions): Promise<void> {
   const stdout = options.stdout ?? ((text: string) => void process.stdout.write(text));
+  const stderr = options.stderr ?? ((text: string) => void process.stderr.write(text));
   const only = executable.commands.length === 1 && executable.commands[0]?.name === executable.name;
-  let [word, ...args] = only ? [executable.name, ...options.args] : options.args;
-  if (word === undefined || word === '--help' || word === '-h') {
-    return stdout(executableHelp(executable));
+  const given = only ? [executable.name, ...options.args] : options.args;
+  const isHelpWord = given[0] === 'help';
+  const found = findCommand(
+    executable,
+    given[0] === '--version' ? ['version', ...given.slice(1)] : given.slice(isHelpWord ? 1 : 0),
+  );
+  const wantsHelp = isHelpWord || found.args.some((arg) => arg === '--help' || arg === '-h');
+  const { command } = found;
+  if (command === undefined) {
+    const { stray } = found;
+    if (stray !== undefined) {
+      const path = found.path === '' ? executable.name : `${executable.name} ${found.path}`;
+      throw new UsageError(`unknown command "${stray}" for "${path}"\n\n${executableHelp(executable, found.path)}`);
+    }
+    stdout(executableHelp(executable, found.path));
+    const group = executable.groups?.find(({ name }) => name === found.path);
+    const exitCode = (found.path === '' ? executable.bareExitCode : group?.exitCode) ?? 0;
+    if (exitCode !== 0 && !wantsHelp) {
+      throw new ExitError(exitCode);
+    }
+    return;
   }
-  if (word === '--version') {
-    word = 'version';
-  }
-  const wantsHelp = word === 'help';
   if (wantsHelp) {
-    [word, ...args] = args;
-  }
-  if (word === undefined) {
-    return stdout(executableHelp(executable));
-  }
-  const found = executable.commands.find(({ name }) => name === word);
-  if (found === undefined) {
-    throw new UsageError(`unknown command "${word}" for "${executable.name}"\n\n${executableHelp(executable)}`);
-  }
-  if (wantsHelp || args.includes('--help') || args.includes('-h')) {
-    return stdout(commandHelp(executable, found));
+    return stdout(commandHelp(executable, command));
   }
   let parsed: ParsedFlags<FlagSet>;
   try {
-    parsed = parseFlags(found.flags as FlagSet, {
-      args,
-      env: options.env,
-      unsupported: new Set(Object.keys(found.unsupported ?? {})),
-    });
-    parsed = checkedArguments(parsed, found, `${executable.name} ${word}`);
+    parsed = parseFlags(
+      { ...globalFlags(executable, command), ...(command.flags as FlagSet) },
+      {
+        args: found.args,
+        env: options.env,
+        unsupported: new Set(Object.keys(command.unsupported ?? {})),
+      },
+    );
+    parsed = checkedArguments(parsed, command, `${executable.name} ${found.path}`);
   } catch (error) {
     if (!(error instanceof UsageError)) {
       throw error;
     }
-    throw new UsageError(`${error.message}\n${usageLines(executable, found, only).join('\n')}`);
+    throw new UsageError(`${error.message}\n${usageLines(executable, command, only).join('\n')}`);
   }
-  const ignored = Object.values(found.unsupported ?? {}).filter(
+  const ignored = Object.values(command.unsupported ?? {}).filter(
     (name): name is string => name !== undefined && !['', '0', '0s', 'false'].includes(options.env[name] ?? ''),
   );
-  await found.run(parsed.values, { signal: options.signal, parsed, ignored, env: options.env, stdout });
+  const { signal, env, stdin = process.stdin } = options;
+  await command.run(parsed.values, { signal, parsed, ignored, env, stdout, stderr, stdin });
 }
 
 /**
@@ -185,7 +229,7 @@ export async function runExecutable(
 function checkedArguments(parsed: ParsedFlags<FlagSet>, command: Command, path: string): ParsedFlags<FlagSet> {
   const { arguments: names = [] } = command;
   const missing = names[parsed.rest.length];
-  if (missing !== undefined) {
+  if (missing !== undefined && !missing.startsWith('[')) {
     throw new UsageError(`"${path}" needs the argument ${missing}`);
   }
   const stray = parsed.rest[names.length];

@@ -16,6 +16,18 @@ export class InterruptedError extends Error {
   override name = 'InterruptedError';
 }
 
+/** The command has printed all that there is to say: the program ends with this code and prints nothing more. */
+export class ExitError extends Error {
+  readonly code = 'EXIT';
+  override name = 'ExitError';
+  readonly exitCode: number;
+
+  constructor(exitCode: number) {
+    super(`ends with exit code ${exitCode}`);
+    this.exitCode = exitCode;
+  }
+}
+
 /** An error as people read it: its message and that of its cause. Only a mistake of the program itself has its stack. */
 export function describeError(error: unknown): string {
   if (!(error instanceof Error)) {

@@ -7,13 +7,15 @@ export {
   commandHelp,
   commandLoggers,
   type Executable,
+  type ExecutableOptions,
   executableHelp,
   runExecutable,
 } from './command.ts';
+export { type CommandGroup, childrenOf } from './command-tree.ts';
 export { type CommonDefaults, commonFlags } from './common-flags.ts';
 export { type Detail, type DetailCategory, detailOf, parseDetail } from './detail.ts';
 export { formatDuration, parseDuration } from './duration.ts';
-export { FatalError, InterruptedError, UsageError } from './errors.ts';
+export { describeError, ExitError, FatalError, InterruptedError, UsageError } from './errors.ts';
 export {
   boolFlag,
   durationFlag,
@@ -40,10 +42,10 @@ export {
   type Loggers,
   type ProgramLogger,
 } from './log.ts';
-export { runMain } from './main.ts';
+export { outcomeOf, runMain } from './main.ts';
 export { createRegistry, kubeRequestMetrics } from './metrics.ts';
 export { parseFormerKeys, parseKeyPair, parseSigningKey, parseTrust, type TlsKeyPair } from './pem.ts';
-export { printableLines } from './printable.ts';
+export { printable, printableLines } from './printable.ts';
 export { serveProfiles } from './profiling.ts';
 export { queueMetrics } from './queue-metrics.ts';
 export {

@@ -1,4 +1,4 @@
-import { describeError, FatalError, InterruptedError, UsageError } from './errors.ts';
+import { describeError, ExitError, FatalError, InterruptedError, UsageError } from './errors.ts';
 import { printableLines } from './printable.ts';
 
 const exitCodes = { SIGINT: 130, SIGTERM: 143 } as const;
@@ -20,16 +20,24 @@ export async function runMain(main: (signal: AbortSignal) => Promise<void>): Pro
   try {
     await main(stop.signal);
   } catch (error) {
-    if (error instanceof InterruptedError) {
-      process.stderr.write(printableLines(`${error.message}\n`));
-      process.exit(exitCodes.SIGINT);
-    }
-    if (!stop.signal.aborted) {
-      process.stderr.write(printableLines(explain(error)));
-      process.exit(1);
+    const { exitCode, text } = outcomeOf(error);
+    if (!stop.signal.aborted || error instanceof InterruptedError) {
+      process.stderr.write(text);
+      process.exit(exitCode);
     }
   }
   process.exit(0);
+}
+
+/** What a program says on stderr, and its exit code, when it ends with an error. */
+export function outcomeOf(error: unknown): { readonly exitCode: number; readonly text: string } {
+  if (error instanceof ExitError) {
+    return { exitCode: error.exitCode, text: '' };
+  }
+  if (error instanceof InterruptedError) {
+    return { exitCode: exitCodes.SIGINT, text: printableLines(`${error.message}\n`) };
+  }
+  return { exitCode: 1, text: printableLines(explain(error)) };
 }
 
 function explain(error: unknown): string {

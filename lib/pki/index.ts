@@ -19,7 +19,14 @@ export {
   reasonToReissue,
   selfSignedCertificate,
 } from './issue.ts';
-export { generateJwtKey, generatePrivateKey, type KeyAlgorithm, parsePrivateKey, privateKeyPem } from './keys.ts';
+export {
+  generateJwtKey,
+  generatePrivateKey,
+  type KeyAlgorithm,
+  parsePrivateKey,
+  pkcs8Pem,
+  privateKeyPem,
+} from './keys.ts';
 export { certifyClient, readSigningRequest, type SigningRequest, signingRequestFor } from './request.ts';
 export { authoritiesOfSecret, type SecretData, secretText, tlsOfSecret, tlsSecretData } from './secrets.ts';
 export { fingerprintsOf, joinCertificates, splitCertificates } from './trust.ts';

@@ -42,19 +42,32 @@ export const clockSkewMs = 5 * minute;
 /** Lifetimes of the originals; `requestedMs` is that of OCM's signer for certificates that a cluster requests. */
 export const lifetimes = { authorityMs: 365 * day, leafMs: 30 * day, requestedMs: day } as const;
 
+/** How WebCrypto names what an authority signs with, by the algorithm of its key. */
+function signingAlgorithm(algorithm: KeyAlgorithm): { name: string; hash?: string; namedCurve?: string } {
+  if (algorithm === 'ed25519') {
+    return { name: 'Ed25519' };
+  }
+  return algorithm.startsWith('rsa')
+    ? { name: 'RSASSA-PKCS1-v1_5', hash: 'SHA-256' }
+    : { name: 'ECDSA', hash: 'SHA-256', namedCurve: `P-${algorithm.slice(1)}` };
+}
+
 /**
- * Makes a self-signed certificate authority with an RSA key (OCM's signer takes no other).
+ * Makes a self-signed certificate authority, with an RSA key unless another is asked for: OCM's signer takes no other.
  * @param options.commonName the original's is `argocd-agent-ca@<unix seconds>`
  */
 export async function createAuthority(options: {
   commonName: string;
+  organizations?: readonly string[];
+  algorithm?: KeyAlgorithm;
   lifetimeMs?: number;
   now?: Date;
 }): Promise<KeyCertificate> {
   const now = options.now ?? new Date();
-  const key = await generatePrivateKey('rsa2048');
+  const { algorithm = 'rsa2048', organizations = [] } = options;
+  const key = await generatePrivateKey(algorithm);
   const publicKey = new x509.PublicKey(publicKeyOf(key));
-  const name: x509.JsonName = [{ CN: [options.commonName] }];
+  const name: x509.JsonName = [...organizations.map((O) => ({ O: [O] })), { CN: [options.commonName] }];
   const certificate = await x509.X509CertificateGenerator.create(
     {
       serialNumber: serialNumber(),
@@ -66,10 +79,11 @@ export async function createAuthority(options: {
       signingKey: await crypto.subtle.importKey(
         'pkcs8',
         new Uint8Array(key.export({ type: 'pkcs8', format: 'der' })),
-        { name: 'RSASSA-PKCS1-v1_5', hash: 'SHA-256' },
+        signingAlgorithm(algorithm),
         false,
         ['sign'],
       ),
+      signingAlgorithm: signingAlgorithm(algorithm),
       extensions: [
         new x509.BasicConstraintsExtension(true, undefined, true),
         new x509.KeyUsagesExtension(

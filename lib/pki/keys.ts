@@ -4,16 +4,27 @@ import { PkiError } from './errors.ts';
 
 const generate = promisify(generateKeyPair);
 
-/** `rsa2048` where a Go or OCM peer requires RSA, else `p256`: generating one is fifty times cheaper. */
-export type KeyAlgorithm = 'rsa2048' | 'p256';
+/**
+ * `rsa2048` where a Go or OCM peer requires RSA, else `p256`: generating one is fifty times cheaper. The others are for
+ * operators who ask for them.
+ */
+export type KeyAlgorithm = 'rsa2048' | 'rsa3072' | 'rsa4096' | 'p256' | 'p384' | 'p521' | 'ed25519';
 
 /** Generates a private key in the thread pool. */
 export async function generatePrivateKey(algorithm: KeyAlgorithm): Promise<KeyObject> {
-  const pair =
-    algorithm === 'rsa2048'
-      ? await generate('rsa', { modulusLength: 2048 })
-      : await generate('ec', { namedCurve: 'P-256' });
+  if (algorithm === 'ed25519') {
+    return (await generate('ed25519', {})).privateKey;
+  }
+  const size = algorithm.replace(/^\D+/, '');
+  const pair = algorithm.startsWith('rsa')
+    ? await generate('rsa', { modulusLength: Number(size) })
+    : await generate('ec', { namedCurve: `P-${size}` });
   return pair.privateKey;
+}
+
+/** A private key, PEM, as PKCS#8: the form of argocd-agentctl. */
+export function pkcs8Pem(pem: string): string {
+  return parsePrivateKey(pem).export({ type: 'pkcs8', format: 'pem' }).toString();
 }
 
 /** A private key in the originals' form: PKCS#1 for RSA, SEC 1 for elliptic curves. */

@@ -36,7 +36,7 @@ import {
 import { PkiError } from './errors.ts';
 import type { CertificateUsage } from './inspect.ts';
 
-const signBytes = promisify(sign) as (algorithm: string, data: Uint8Array, key: KeyObject) => Promise<Buffer>;
+const signBytes = promisify(sign) as (algorithm: string | null, data: Uint8Array, key: KeyObject) => Promise<Buffer>;
 
 /** What a leaf certificate says (RFC 5280). */
 export interface Leaf {
@@ -63,7 +63,7 @@ export interface Issuer {
 
 /**
  * Takes apart what signing needs of an authority.
- * @throws PkiError BAD_KEY when its key is neither RSA nor of an elliptic curve
+ * @throws PkiError BAD_KEY when its key is neither RSA nor of an elliptic curve nor Ed25519
  */
 export function issuerOf(certificate: X509Certificate, key: KeyObject): Issuer {
   const algorithm = signatureOf(key);
@@ -89,6 +89,7 @@ const signatures: Readonly<Record<string, AlgorithmIdentifier>> = {
   // sha256WithRSAEncryption, whose parameters must be there and empty, and ecdsa-with-SHA256, which must have none.
   rsa: new AlgorithmIdentifier({ algorithm: '1.2.840.113549.1.1.11', parameters: null }),
   ec: new AlgorithmIdentifier({ algorithm: '1.2.840.10045.4.3.2' }),
+  ed25519: new AlgorithmIdentifier({ algorithm: '1.3.101.112' }),
 };
 
 const purposes: Readonly<Record<CertificateUsage, string>> = { server: id_kp_serverAuth, client: id_kp_clientAuth };
@@ -114,7 +115,9 @@ export async function signLeaf(leaf: Leaf, issuer: Issuer): Promise<Uint8Array> 
     subjectPublicKeyInfo,
     extensions: new Extensions(extensionsOf(leaf, keyIdOf(subjectPublicKeyInfo), issuer)),
   });
-  const signature = await signBytes('sha256', new Uint8Array(AsnConvert.serialize(tbsCertificate)), issuer.key);
+  // Ed25519 hashes by itself.
+  const hash = issuer.key.asymmetricKeyType === 'ed25519' ? null : 'sha256';
+  const signature = await signBytes(hash, new Uint8Array(AsnConvert.serialize(tbsCertificate)), issuer.key);
   const { algorithm: signatureAlgorithm } = issuer;
   const signatureValue = new Uint8Array(signature).buffer;
   return new Uint8Array(AsnConvert.serialize(new Certificate({ tbsCertificate, signatureAlgorithm, signatureValue })));

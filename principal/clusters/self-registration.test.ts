@@ -1,10 +1,15 @@
 import { afterEach, beforeAll, expect, test } from 'vitest';
 import { TokenAuthority } from '../../lib/auth/index.ts';
 import { until } from '../../lib/base/testing.ts';
+import {
+  outdatedFields,
+  type ProxyIdentity,
+  parseProxyIdentity,
+  selfRegisteredAgent,
+} from '../../lib/clusters/index.ts';
 import { ApiError, type Secret } from '../../lib/kube/index.ts';
 import { createLogger, decodeSecret } from '../../lib/ops/index.ts';
 import { createAuthority, generateJwtKey, issueCertificate } from '../../lib/pki/index.ts';
-import { outdatedFields, type ProxyIdentity, parseProxyIdentity, selfRegisteredAgent } from './cluster-secret.ts';
 import { MappedAgents } from './mapped-agents.ts';
 import { SelfRegistration } from './self-registration.ts';
 

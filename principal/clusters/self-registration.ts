@@ -1,6 +1,15 @@
 import type { TokenAuthority } from '../../lib/auth/index.ts';
 import { isDnsLabel, type Logger } from '../../lib/base/index.ts';
 import {
+  agentClusterSecretName,
+  type ClusterEntry,
+  newClusterSecret,
+  outdatedFields,
+  type ProxyIdentity,
+  selfRegisteredAgent,
+  tokenOf,
+} from '../../lib/clusters/index.ts';
+import {
   type Informer,
   isAlreadyExists,
   isConflict,
@@ -11,15 +20,6 @@ import {
   type WorkQueueObserver,
 } from '../../lib/kube/index.ts';
 import type { Reloadable } from '../../lib/ops/index.ts';
-import {
-  agentClusterSecretName,
-  type ClusterEntry,
-  newClusterSecret,
-  outdatedFields,
-  type ProxyIdentity,
-  selfRegisteredAgent,
-  tokenOf,
-} from './cluster-secret.ts';
 import type { MappedAgents } from './mapped-agents.ts';
 
 /** What {@link SelfRegistration} works with. */

@@ -3,6 +3,7 @@ import { isIP } from 'node:net';
 import { matchesAny } from '../../lib/argocd/index.ts';
 import type { AgentMode } from '../../lib/auth/index.ts';
 import { splitHostPort, wellKnown, withoutBrackets } from '../../lib/base/index.ts';
+import { agentClusterSecretName, enrolledClusterSecret } from '../../lib/clusters/index.ts';
 import { isAlreadyExists, namespaces, type Secret, secrets } from '../../lib/kube/index.ts';
 import { agentContextOf, isOriginalImage, Templates } from '../../lib/manifests/index.ts';
 import {
@@ -14,7 +15,6 @@ import {
   versionInfo,
 } from '../../lib/ops/index.ts';
 import type { KeyCertificate } from '../../lib/pki/index.ts';
-import { agentClusterSecretName, enrolledClusterSecret } from '../clusters/cluster-secret.ts';
 import { newToken, storeToken } from '../enrolment/tokens.ts';
 import { parseClusterLabels } from './cluster-labels.ts';
 import type { enrollFlags } from './enroll-flags.ts';

@@ -1,5 +1,6 @@
 import { beforeEach, expect, test } from 'vitest';
 import { MemorySecrets } from '../../e2e/memory/index.ts';
+import { enrolledClusterSecret, identityIn } from '../../lib/clusters/index.ts';
 import type { Secret } from '../../lib/kube/index.ts';
 import {
   createAuthority,
@@ -9,7 +10,6 @@ import {
   secretText,
   tlsSecretData,
 } from '../../lib/pki/index.ts';
-import { enrolledClusterSecret, identityIn } from '../clusters/cluster-secret.ts';
 import { certificateMs, ensurePki, issueClient, pkiManager } from './pki.ts';
 
 const namespace = 'argocd';

@@ -1,4 +1,5 @@
 import { backoffDelay, sleep, wellKnown } from '../../lib/base/index.ts';
+import { identityIn, withIdentity } from '../../lib/clusters/index.ts';
 import { isAlreadyExists, isConflict, type KubeClient, type Secret, secrets } from '../../lib/kube/index.ts';
 import { FatalError } from '../../lib/ops/index.ts';
 import {
@@ -18,7 +19,6 @@ import {
   tlsOfSecret,
   tlsSecretData,
 } from '../../lib/pki/index.ts';
-import { identityIn, withIdentity } from '../clusters/cluster-secret.ts';
 
 /** Value of `app.kubernetes.io/managed-by` on the Secrets that this file makes. It never changes others. */
 export const pkiManager = 'argocd-agent-pki';

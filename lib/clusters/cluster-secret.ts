@@ -1,7 +1,7 @@
-import type { AgentMode } from '../../lib/auth/index.ts';
-import { wellKnown } from '../../lib/base/index.ts';
-import type { Secret } from '../../lib/kube/index.ts';
-import { decodeSecret, parseKeyPair, parseTrust, type TextFields, type TlsKeyPair } from '../../lib/ops/index.ts';
+import type { AgentMode } from '../auth/index.ts';
+import { wellKnown } from '../base/index.ts';
+import type { Secret } from '../kube/index.ts';
+import { decodeSecret, parseKeyPair, parseTrust, type TextFields, type TlsKeyPair } from '../ops/index.ts';
 
 /** Marks the cluster Secrets that a principal made itself, as in argocd-agent. */
 const selfRegistered = 'argocd-agent.argoproj-labs.io/self-registered-cluster';
@@ -70,10 +70,11 @@ export function enrolledClusterSecret(
 
 type Connection = Omit<ClusterEntry, 'token'> & Partial<Pick<ClusterEntry, 'token'>>;
 
-function clusterSecret(
+/** The cluster Secret of an agent, with labels and annotations beyond those that all of them have. */
+export function clusterSecret(
   namespace: string,
   entry: Connection,
-  own: { readonly labels: Record<string, string>; readonly annotations?: Record<string, string> },
+  own: { readonly labels: Readonly<Record<string, string>>; readonly annotations?: Readonly<Record<string, string>> },
 ): Secret {
   const { agent } = entry;
   return {
@@ -90,6 +91,11 @@ function clusterSecret(
     },
     data: { name: encode(agent), server: encode(serverOf(entry)), config: encode(JSON.stringify(configOf({}, entry))) },
   };
+}
+
+/** Argo CD's ClusterConfig in a cluster Secret; empty when it cannot be read. */
+export function clusterConfigIn(secret: Secret): Readonly<Record<string, unknown>> {
+  return parsed(decodeSecret(secret).config ?? '');
 }
 
 /** The client certificate in a cluster Secret and the authorities beside it; empty texts for what it lacks. */

@@ -1,0 +1,2 @@
+/** `argocd-agentctl`: the operator's tool. */
+export { ctlExecutable } from './executable.ts';
