@@ -1,9 +1,15 @@
 import { boolFlag, type Executable, versionInfo } from '../lib/ops/index.ts';
 import { agentCommands } from './commands/agent.ts';
 import { blocklistCommands } from './commands/blocklist.ts';
+import { bundleCommand } from './commands/bundle.ts';
+import { completionCommands } from './commands/completion.ts';
 import { configCommands } from './commands/config.ts';
+import { doctorCommand } from './commands/doctor.ts';
+import { haCommands } from './commands/ha.ts';
 import { jwtCommands } from './commands/jwt.ts';
 import { pkiCommands } from './commands/pki.ts';
+import { statusCommand } from './commands/status.ts';
+import { traceCommand } from './commands/trace.ts';
 import { validateCommands } from './commands/validate.ts';
 import { ctlCommand } from './ctl-command.ts';
 import { globalFlags } from './flags.ts';
@@ -18,7 +24,7 @@ const versionOfCtl = ctlCommand({
 
 /** The tool, with the name by which it was started. */
 export function ctlExecutable(name = 'argocd-agentctl'): Executable {
-  return {
+  const executable: Executable = {
     name,
     summary: 'Configures, watches and mends principals and agents',
     bareExitCode: 1,
@@ -35,15 +41,24 @@ export function ctlExecutable(name = 'argocd-agentctl'): Executable {
       { name: 'jwt', summary: 'The key that signs tokens' },
       { name: 'blocklist', summary: 'Certificates that may not be used any more' },
       { name: 'blocklist tls', summary: 'Certificates of agents' },
+      { name: 'ha', summary: 'A pair of principals' },
+      { name: 'completion', summary: 'Completion for a shell' },
     ],
     commands: [
+      statusCommand,
+      doctorCommand,
+      traceCommand,
+      bundleCommand,
       ...agentCommands,
       ...configCommands,
       ...validateCommands,
       ...pkiCommands,
       ...jwtCommands,
       ...blocklistCommands,
+      ...haCommands,
+      ...completionCommands(() => executable),
       versionOfCtl,
     ],
   };
+  return executable;
 }

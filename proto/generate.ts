@@ -29,7 +29,7 @@ const pluginOptions = [
 ];
 
 /** Services of the protocol that no program offers or calls yet: their .proto files are kept, code is not generated. */
-const unused = ['haadminapi', 'replicationapi'];
+const unused = ['replicationapi'];
 
 /** Generates TypeScript for the .proto files of this folder into `target`, which is emptied first. */
 export async function generate(target: string): Promise<void> {

@@ -41,7 +41,12 @@ export function childrenOf(executable: CommandTree<Named>, path: string): { word
 export function findCommand<C extends Named>(
   executable: CommandTree<C>,
   given: readonly string[],
-): { readonly path: string; readonly command: C | undefined; readonly args: string[]; readonly stray: string | undefined } {
+): {
+  readonly path: string;
+  readonly command: C | undefined;
+  readonly args: string[];
+  readonly stray: string | undefined;
+} {
   const known = new Map<string, string>();
   for (const { name, aliases = [] } of [...executable.commands, ...(executable.groups ?? [])]) {
     for (const each of [name, ...aliases]) {

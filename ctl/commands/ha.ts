@@ -1,0 +1,133 @@
+import { stringify } from 'yaml';
+import { boolFlag, durationFlag, FatalError, positive, printable, stringFlag } from '../../lib/ops/index.ts';
+import type { HAStatusResponse } from '../../proto/gen/haadminapi/haadmin.ts';
+import { type Ctl, ctlCommand } from '../ctl-command.ts';
+import { withAdmin } from '../ha/admin-client.ts';
+import { jsonText } from '../output.ts';
+import { confirmed } from '../prompt.ts';
+
+const address = stringFlag({
+  usage: 'host:port of the principal, instead of forwarding the port of its pod',
+  short: 'a',
+});
+const timeout = (seconds: number) =>
+  durationFlag({ usage: 'longest wait', default: seconds * 1_000, short: 't', check: positive });
+
+/** The commands about a pair of principals. */
+export const haCommands = [
+  ctlCommand({
+    name: 'ha status',
+    summary: 'Show the state of a pair of principals',
+    flags: {
+      address,
+      output: stringFlag({ usage: 'format: text, yaml or json', default: 'text', short: 'o' }),
+      timeout: timeout(10),
+    },
+    run: async (flags, ctl) => {
+      const status = await withAdmin(ctl, { address: flags.address, timeoutMs: flags.timeout }, (admin) =>
+        admin.status().catch(prefixed('failed to get HA status')),
+      );
+      ctl.print(shownStatus(status, flags.output, Date.now()));
+    },
+  }),
+  ctlCommand({
+    name: 'ha promote',
+    summary: 'Make this principal the active one',
+    description: 'Refused while the other one is active; --force does it all the same.',
+    flags: { address, force: boolFlag({ usage: 'neither ask nor check', short: 'f' }), timeout: timeout(30) },
+    run: async (flags, ctl) => {
+      if (
+        !flags.force &&
+        !(await mayProceed(ctl, 'promote the principal to ACTIVE', 'Connected agents may need to reconnect.'))
+      ) {
+        return;
+      }
+      const { state } = await withAdmin(ctl, { address: flags.address, timeoutMs: flags.timeout }, (admin) =>
+        admin.promote(flags.force).catch(prefixed('promote failed')),
+      );
+      ctl.print(`Promoted. State is now: ${printable(state)}\n`);
+    },
+  }),
+  ctlCommand({
+    name: 'ha demote',
+    summary: 'Make this principal the replica',
+    flags: { address, force: boolFlag({ usage: 'do not ask', short: 'f' }), timeout: timeout(30) },
+    run: async (flags, ctl) => {
+      if (
+        !flags.force &&
+        !(await mayProceed(ctl, 'demote the principal to REPLICA', 'All connected agents will be disconnected.'))
+      ) {
+        return;
+      }
+      const { state } = await withAdmin(ctl, { address: flags.address, timeoutMs: flags.timeout }, (admin) =>
+        admin.demote().catch(prefixed('demote failed')),
+      );
+      ctl.print(`Demoted. State is now: ${printable(state)}\n`);
+    },
+  }),
+];
+
+function prefixed(what: string): (cause: Error) => never {
+  return (cause) => {
+    throw new FatalError(`${what}: ${cause.message}`, { cause });
+  };
+}
+
+async function mayProceed(ctl: Ctl, what: string, consequence: string): Promise<boolean> {
+  ctl.print(`WARNING: This will ${what}.\n${consequence}\n`);
+  const may = await confirmed(ctl, '\nProceed? [y/N]: ');
+  if (!may) {
+    ctl.print('Operation cancelled.\n');
+  }
+  return may;
+}
+
+/** A status in a format. @throws FatalError for other formats */
+export function shownStatus(status: HAStatusResponse, format: string, now: number): string {
+  const { state, preferredRole, peerAddress, peerReachable, peerState } = status;
+  const { connectedReplicas, connectedAgents } = status;
+  const [at, sequence] = [Number(status.lastEventTimestamp), Number(status.lastSequenceNum)];
+  if (format === 'json') {
+    const fields = {
+      state,
+      preferred_role: preferredRole,
+      peer_address: peerAddress,
+      peer_reachable: peerReachable,
+      peer_state: peerState,
+      connected_replicas: connectedReplicas,
+      last_event_timestamp: at,
+      last_sequence_num: sequence,
+      connected_agents: connectedAgents,
+    };
+    const filled = Object.entries(fields).filter(([, value]) => value !== '' && value !== 0 && value !== false);
+    return jsonText(Object.fromEntries(filled), 2);
+  }
+  if (format === 'yaml') {
+    return stringify({
+      state,
+      preferredrole: preferredRole,
+      peeraddress: peerAddress,
+      peerreachable: peerReachable,
+      peerstate: peerState,
+      connectedreplicas: connectedReplicas,
+      lasteventtimestamp: at,
+      lastsequencenum: sequence,
+      connectedagents: connectedAgents,
+    });
+  }
+  if (format !== 'text') {
+    throw new FatalError(`unknown output format: ${format}`);
+  }
+  const line = (label: string, value: string) => `${label.padEnd(19)}${printable(value)}`;
+  return `${[
+    'HA Status',
+    '---------',
+    line('State:', state),
+    line('Preferred Role:', preferredRole),
+    ...(peerAddress === '' ? [] : [line('Peer Address:', peerAddress)]),
+    state === 'active' ? `Connected Replicas: ${connectedReplicas}` : line('Replicating:', String(peerReachable)),
+    line('Connected Agents:', String(connectedAgents)),
+    ...(at > 0 ? [line('Last Event:', `${Math.floor(now / 1_000) - at}s ago`)] : []),
+    ...(sequence > 0 ? [line('Last Sequence:', String(sequence))] : []),
+  ].join('\n')}\n`;
+}

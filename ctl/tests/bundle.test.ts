@@ -1,0 +1,67 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { redacted, redactText } from '../bundle/redact.ts';
+import { tarOf } from '../bundle/tar.ts';
+
+test('tar reads the archive', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'bundle-'));
+  try {
+    const path = join(folder, 'a.tar');
+    await writeFile(
+      path,
+      tarOf(
+        [
+          { path: 'hub/a.json', content: 'ä'.repeat(300) },
+          { path: 'b', content: '' },
+        ],
+        new Date(),
+      ),
+    );
+    expect(execFileSync('tar', ['tf', path], { encoding: 'utf8' })).toBe('hub/a.json\nb\n');
+    expect(execFileSync('tar', ['xOf', path, 'hub/a.json'], { encoding: 'utf8' })).toBe('ä'.repeat(300));
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+});
+
+test('nothing secret stays', () => {
+  const secret = {
+    kind: 'Secret',
+    metadata: {
+      name: 'x',
+      annotations: { 'kubectl.kubernetes.io/last-applied-configuration': 'hunter2', note: 'stays' },
+      managedFields: [],
+    },
+    data: { 'tls.key': Buffer.from('hunter2').toString('base64') },
+    stringData: { other: 'hunter2' },
+  };
+  const text = JSON.stringify(redacted(secret));
+  expect(text).not.toContain('hunter2');
+  expect(text).not.toContain(secret.data['tls.key']);
+  expect(text).toContain('7 bytes');
+  expect(text).toContain('stays');
+
+  const deployment = {
+    kind: 'Deployment',
+    metadata: { name: 'x' },
+    spec: {
+      env: [
+        { name: 'REDIS_PASSWORD', value: 'hunter2' },
+        { name: 'ADDRESS', value: 'redis://user:hunter2@host:1' },
+      ],
+      volumes: [{ secret: { secretName: 'argocd-redis' } }],
+    },
+  };
+  const shown = JSON.stringify(redacted(deployment));
+  expect(shown).not.toContain('hunter2');
+  expect(shown).toContain('"secretName":"argocd-redis"');
+  expect(shown).toContain('@host:1');
+  const config = { kind: 'ConfigMap', metadata: { name: 'x' }, data: { 'principal.redis.password': 'hunter2' } };
+  expect(JSON.stringify(redacted(config))).not.toContain('hunter2');
+
+  expect(redactText('Authorization: Bearer abcdefghijk')).not.toContain('abcdefghijk');
+  expect(redactText('-----BEGIN PRIVATE KEY-----\nhunter2\n-----END PRIVATE KEY-----')).toBe('<redacted>');
+});

@@ -1,0 +1,40 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { expect, test } from 'vitest';
+import { completionScript } from '../completion.ts';
+import { ctlExecutable } from '../executable.ts';
+import { runCtl } from '../testing/run-ctl.ts';
+
+const bash = completionScript(ctlExecutable(), 'bash', 'argocd-agentctl');
+
+/** What bash would offer after these words; the last one is being typed. */
+function offered(...words: string[]): string[] {
+  const script = `${bash}
+    COMP_WORDS=(argocd-agentctl ${words.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=${words.length}
+    _argocd_agentctl; printf '%s\\n' "\${COMPREPLY[@]}"`;
+  return execFileSync('bash', ['-c', script], { encoding: 'utf8' }).trim().split('\n');
+}
+
+test('bash completes commands, also after flags and by aliases, and flags', () => {
+  expect(offered('pk')).toEqual(['pki']);
+  expect(offered('pki', 'issue', '')).toEqual(['principal', 'resource-proxy', 'agent']);
+  expect(offered('pki', 'new-cert', 're')).toEqual(['resource-proxy']);
+  expect(offered('--principal-context', 'hub', 'blocklist', 'tls', 'a')).toEqual(['add']);
+  expect(offered('agent', 'create', 'east', '--key-')).toEqual(['--key-algorithm', '--key-size']);
+  expect(offered('agent', 'create', 'east', '--principal-c')).toEqual(['--principal-context']);
+});
+
+test.each(['zsh', 'fish'] as const)(
+  'the script for %s names every command and, where the shell is here, parses',
+  async (shell) => {
+    const { out } = await runCtl(['completion', shell]);
+    for (const { name } of ctlExecutable().commands) {
+      const words = name.split(' ');
+      expect(out).toContain(words.at(-1));
+      expect(out).toContain(words.join(' '));
+    }
+    const { error, status, stderr } = spawnSync(shell, ['-n', '/dev/stdin'], { input: out, encoding: 'utf8' });
+    if (error === undefined) {
+      expect([status, stderr]).toEqual([0, '']);
+    }
+  },
+);

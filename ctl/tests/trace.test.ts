@@ -1,0 +1,82 @@
+import { expect, test } from 'vitest';
+import type { ConnectionRecord } from '../../lib/clusters/index.ts';
+import { shownWay } from '../commands/trace.ts';
+import type { ShownApplication } from '../kinds.ts';
+import { stationsOf } from '../trace/way.ts';
+
+const at = (second: number) => `2026-06-01T12:00:${String(second).padStart(2, '0')}Z`;
+const written = (part: string, time: string) => ({ manager: 'm', time, fieldsV1: { [part]: {} } });
+
+function application(
+  options: { looked?: number; sync?: string; health?: string; namespace?: string } = {},
+): ShownApplication {
+  const { looked = 5, sync = 'Synced', health = 'Healthy', namespace = 'argocd' } = options;
+  return {
+    metadata: {
+      name: 'shop',
+      namespace,
+      uid: 'u',
+      generation: 3,
+      managedFields: [written('f:spec', at(1)), written('f:status', at(9))],
+    },
+    spec: { project: 'default', destination: { name: 'east' } },
+    status: {
+      reconciledAt: at(looked),
+      sync: { status: sync, revision: 'abc' },
+      operationState: { phase: 'Succeeded', finishedAt: at(7) },
+      health: { status: health, lastTransitionTime: at(8) },
+    },
+  };
+}
+const record: ConnectionRecord = {
+  agent: 'east',
+  isConnected: true,
+  mode: 'managed',
+  version: '',
+  holder: 'p',
+  since: '2026-06-01T11:00:00.000000Z',
+  lastSeen: undefined,
+};
+const way = { hub: application(), agent: 'east', record, copy: application() };
+const waiting = (stations: ReturnType<typeof stationsOf>) => stations.find(({ isDone }) => !isDone)?.station;
+
+test('a change that has arrived, with the times between', () => {
+  const stations = stationsOf(way);
+  expect(waiting(stations)).toBeUndefined();
+  expect(shownWay(stations, 'text', new Date(at(10)))).toBe(
+    [
+      '   STATION   TIME                  AFTER  ',
+      '✓  hub       2026-06-01T12:00:01Z  +0s    argocd/shop, generation 3',
+      '✓  agent     2026-06-01T11:00:00Z  +0s    east is connected (managed)',
+      '✓  copy      2026-06-01T12:00:01Z  +0s    argocd/shop, generation 3',
+      '✓  compared  2026-06-01T12:00:05Z  +4s    at revision abc',
+      '✓  synced    2026-06-01T12:00:07Z  +6s    Succeeded',
+      '✓  healthy   2026-06-01T12:00:08Z  +7s    Healthy',
+      '✓  reported  2026-06-01T12:00:09Z  +8s    the hub shows what the cluster has',
+      '',
+      'It has arrived.',
+      '',
+    ].join('\n'),
+  );
+});
+
+test.each([
+  ['agent', { ...way, agent: undefined }],
+  ['agent', { ...way, record: undefined }],
+  ['agent', { ...way, record: { ...record, isConnected: false } }],
+  ['copy', { ...way, copy: 'missing' as const }],
+  ['copy', { ...way, copy: { ...application(), spec: { source: 'other' } as object } }],
+  [
+    'copy',
+    {
+      ...way,
+      copy: { ...application(), metadata: { name: 'shop', annotations: { 'argocd.argoproj.io/source-uid': 'v' } } },
+    },
+  ],
+  ['compared', { ...way, hub: { ...application(), status: {} }, copy: undefined }],
+  ['synced', { ...way, copy: application({ sync: 'OutOfSync' }) }],
+  ['healthy', { ...way, copy: application({ health: 'Degraded' }) }],
+  ['reported', { ...way, hub: application({ health: 'Progressing' }) }],
+])('waits at %s', (station, state) => {
+  expect(waiting(stationsOf(state))).toBe(station);
+});
