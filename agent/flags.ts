@@ -5,6 +5,7 @@ import {
   durationFlag,
   type FlagValues,
   intFlag,
+  listFlag,
   notNegative,
   oneOf,
   positive,
@@ -28,7 +29,11 @@ export const agentFlags = {
     webSocketUsage: 'connect by WebSocket, for networks that only allow HTTP/1.1',
     mappingUsage: 'Applications keep the namespace that they have on the hub; the principal needs the same setting',
   }),
-  'server-address': stringFlag({ usage: 'host name or address of the principal', ...env('REMOTE_SERVER') }),
+  'server-address': listFlag({
+    usage:
+      'host name or address of the principal; of several, with or without a port of their own, the first that can be used is',
+    ...env('REMOTE_SERVER'),
+  }),
   'server-port': intFlag({
     usage: 'port of the principal',
     default: 443,

@@ -1,7 +1,7 @@
 import { kubeClient, propagationOf, startProgram } from '../lib/bridge/index.ts';
-import { type CommandContext, commandLoggers } from '../lib/ops/index.ts';
+import { type CommandContext, commandLoggers, FatalError } from '../lib/ops/index.ts';
 import { redisLink } from '../lib/redis/index.ts';
-import { asksForCipherSuites, cipherSuiteCatalogue, requestCertificate } from '../lib/wire/index.ts';
+import { asksForCipherSuites, cipherSuiteCatalogue, requestCertificate, WireError } from '../lib/wire/index.ts';
 import { agentCaches, agentCachesSynced } from './caches.ts';
 import { CertificateKeeper, type CertificateKeeperOptions } from './certificate-keeper.ts';
 import { agentFieldManager, agentSync } from './cluster-sync.ts';
@@ -31,7 +31,8 @@ export async function runAgent(flags: AgentFlags, context: CommandContext<typeof
   const logger = loggers.root;
   const { namespace } = flags;
   const { mode } = settings;
-  const principal = `${flags['server-address']}:${flags['server-port']}`;
+  const { server, otherServers } = connectionSettings(settings);
+  const principal = [server, ...otherServers].join(',');
   const program = await startProgram({
     name: 'agent',
     service: `agent-${mode}`,
@@ -145,7 +146,19 @@ function certificateKeeper(
     exchange: async (token, request) => {
       const ca = await credentials.trust?.ready(wait);
       const trusted = { ...(ca === undefined ? {} : { ca }), ...tls.settings };
-      return requestCertificate({ ...connectionSettings(settings), tls: trusted, token, request, signal });
+      const { server: first, otherServers, ...connection } = connectionSettings(settings);
+      for (const [index, server] of [first, ...otherServers].entries()) {
+        try {
+          return await requestCertificate({ ...connection, server, tls: trusted, token, request, signal });
+        } catch (error) {
+          // A token that was refused is refused for all; one that nobody saw is left for the next principal.
+          const isUnseen = error instanceof WireError && ['unreachable', 'not-accepting'].includes(error.code);
+          if (!isUnseen || index === otherServers.length) {
+            throw error;
+          }
+        }
+      }
+      throw new FatalError('no address of a principal is known');
     },
   });
 }

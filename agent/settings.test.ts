@@ -3,13 +3,32 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { parseFlags } from '../lib/ops/index.ts';
+import { connectionSettings } from './connection/connect.ts';
 import { agentFlags } from './flags.ts';
 import { agentSettings } from './settings.ts';
 
+const read = (...args: string[]) =>
+  agentSettings(parseFlags(agentFlags, { args: ['--agent-mode=managed', ...args], env: {} }).values);
+// Addresses add up.
 const options = (...args: string[]) =>
-  agentSettings(
-    parseFlags(agentFlags, { args: ['--server-address=hub', '--agent-mode=managed', ...args], env: {} }).values,
-  );
+  read(...(args.some((arg) => arg.startsWith('--server-address')) ? [] : ['--server-address=hub']), ...args);
+
+test.each([
+  [['--server-address=hub'], ['hub:443']],
+  [['--server-address=fd00::1'], ['[fd00::1]:443']],
+  [['--server-address=hub:8443'], ['hub:8443:443']],
+  [
+    ['--server-address=hub, hub2:8443 ,[fd00::1]:9443,fd00::2', '--server-port=444'],
+    ['hub:444', 'hub2:8443', '[fd00::1]:9443', '[fd00::2]:444'],
+  ],
+  [
+    ['--server-address=hub', '--server-address=hub2'],
+    ['hub:443', 'hub2:443'],
+  ],
+])('%j are the addresses %j', (args, addresses) => {
+  const { server, otherServers } = connectionSettings(options(...args));
+  expect([server, ...otherServers]).toEqual(addresses);
+});
 
 test('the usual set-up', () => {
   expect(options('--creds=mtls:any')).toMatchObject({

@@ -25,7 +25,7 @@ export interface AgentSettings {
  * @throws FatalError that names the flag and what to do
  */
 export function agentSettings(flags: AgentFlags, given: ReadonlySet<string> = new Set()): AgentSettings {
-  if (flags['server-address'] === '') {
+  if (flags['server-address'].every((address) => address === '')) {
     throw new FatalError(
       'No remote specified: set --server-address (ARGOCD_AGENT_REMOTE_SERVER) to the host name or address of the principal',
     );

@@ -372,23 +372,77 @@ export const principalFlags = {
     default: 'argocd-redis-proxy-tls',
     ...env('REDIS_PROXY_SERVER_TLS_SECRET_NAME'),
   }),
+  'ha-enabled': boolFlag({
+    usage: 'make this principal one of a pair on two hubs, of which one is active and the other one follows',
+    ...env('HA_ENABLED'),
+  }),
+  'ha-preferred-role': stringFlag({
+    usage:
+      'role after a start: primary (active, unless the Lease of --ha-lease-kubeconfig says that the other one is) or replica (follow --ha-peer-address until promoted)',
+    default: 'primary',
+    ...env('HA_PREFERRED_ROLE'),
+    check: oneOf('primary', 'replica'),
+  }),
+  'ha-peer-address': stringFlag({
+    usage: "host:port of the other principal's gRPC server, which this one follows while it is not active",
+    ...env('HA_PEER_ADDRESS'),
+    check: (value) =>
+      value !== '' && splitHostPort(value) === undefined
+        ? `must be host:port, not ${JSON.stringify(value)}`
+        : undefined,
+  }),
+  'ha-failover-timeout': durationFlag({
+    usage: 'accepted for compatibility; no principal promotes itself',
+    default: 30_000,
+    ...env('HA_FAILOVER_TIMEOUT'),
+    check: notNegative,
+  }),
+  'ha-admin-port': intFlag({
+    usage: 'port on 127.0.0.1 at which "argocd-agentctl ha" asks for the state, promotes and demotes; 0 for 8405',
+    ...env('HA_ADMIN_PORT'),
+    check: (port) => (port > 65535 ? 'must be at most 65535' : undefined),
+  }),
+  'ha-allowed-replication-clients': listFlag({
+    usage:
+      'names of the certificates that may follow this principal; without any, only a server certificate for the host of --ha-peer-address may. Agents never may',
+    ...env('HA_ALLOWED_REPLICATION_CLIENTS'),
+  }),
+  'ha-replication-initial-ack-timeout': durationFlag({
+    usage: 'how long a principal that follows may take for the first snapshot; 0 for 5 minutes',
+    ...env('HA_REPLICATION_INITIAL_ACK_TIMEOUT'),
+    check: notNegative,
+  }),
+  'ha-lease-kubeconfig': stringFlag({
+    usage:
+      'kubeconfig file of a third cluster, in which a Lease decides which principal is active. Without it, both can be active at the same time',
+    ...env('HA_LEASE_KUBECONFIG'),
+  }),
+  'ha-lease-kubecontext': stringFlag({
+    usage: 'context of this file, if not its current one',
+    ...env('HA_LEASE_KUBECONTEXT'),
+  }),
+  'ha-lease-namespace': stringFlag({
+    usage: 'namespace of the Lease; empty for that of the kubeconfig context, or default',
+    ...env('HA_LEASE_NAMESPACE'),
+  }),
+  'ha-lease-name': stringFlag({
+    usage: 'name of the Lease, the same for both principals',
+    default: 'argocd-agent-active-hub',
+    ...env('HA_LEASE_NAME'),
+  }),
+  'ha-lease-duration': durationFlag({
+    usage: 'how long after the last renewal the other principal may take the Lease',
+    default: 15_000,
+    ...env('HA_LEASE_DURATION'),
+    check: (value) => (value < 2_000 ? 'must be at least 2s' : undefined),
+  }),
+  'ha-lease-renew-deadline': durationFlag({
+    usage: 'a principal that could not renew the Lease for this long stops writing; less than --ha-lease-duration',
+    default: 10_000,
+    ...env('HA_LEASE_RENEW_DEADLINE'),
+    check: (value) => (value < 1_000 ? 'must be at least 1s' : undefined),
+  }),
 };
 
 /** The values of `argocd-agent principal`'s flags. */
 export type PrincipalFlags = FlagValues<typeof principalFlags>;
-
-const prefixed = (names: Readonly<Record<string, string>>): Record<string, string> =>
-  Object.fromEntries(Object.entries(names).map(([flag, suffix]) => [flag, env(suffix).env]));
-
-/** Flags of the original for features that this version does not have, with their environment variables. */
-export const unsupportedPrincipalFlags: Readonly<Record<string, string | undefined>> = {
-  ...prefixed({
-    'ha-enabled': 'HA_ENABLED',
-    'ha-preferred-role': 'HA_PREFERRED_ROLE',
-    'ha-peer-address': 'HA_PEER_ADDRESS',
-    'ha-failover-timeout': 'HA_FAILOVER_TIMEOUT',
-    'ha-admin-port': 'HA_ADMIN_PORT',
-    'ha-allowed-replication-clients': 'HA_ALLOWED_REPLICATION_CLIENTS',
-    'ha-replication-initial-ack-timeout': 'HA_REPLICATION_INITIAL_ACK_TIMEOUT',
-  }),
-};

@@ -3,6 +3,7 @@ import { type CommandContext, commandLoggers } from '../lib/ops/index.ts';
 import { asksForCipherSuites, cipherSuiteCatalogue } from '../lib/wire/index.ts';
 import { startEngine } from './engine.ts';
 import type { PrincipalFlags, principalFlags } from './flags.ts';
+import { runPair } from './ha/pair.ts';
 import { openInputs } from './inputs.ts';
 import { startServers } from './servers.ts';
 import { principalSettings } from './settings.ts';
@@ -31,6 +32,11 @@ export async function runPrincipal(
     logger,
   });
 
+  if (settings.ha !== undefined) {
+    await program.serveMetrics();
+    await runPair({ settings, ha: settings.ha, program, loggers, env: context.env });
+    return await program.close();
+  }
   const inputs = await openInputs(settings, program, loggers, context.env);
   const engine = startEngine(settings, program, inputs, loggers, context.env);
   await program.serveMetrics();

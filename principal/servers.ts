@@ -9,13 +9,17 @@ import type { PrincipalInputs } from './inputs.ts';
 import { proxyRedis } from './live/redis/start.ts';
 import { proxyResources } from './live/resources/start.ts';
 import { subjectOf } from './notifications/presence.ts';
-import { serveAgents } from './sessions/agent-server.ts';
+import { type PairServices, serveAgents } from './sessions/agent-server.ts';
 import type { PrincipalSettings } from './settings.ts';
 
 /** The principal's servers for agents and for Argo CD. */
 export interface PrincipalServers {
   /** The port that agents connect to. */
   readonly port: number;
+  /** The agents that have a stream. */
+  connectedAgents(): string[];
+  /** Ends the agents' streams, and nothing else. */
+  endAgents(reason: string): void;
   /** Ends the agents' streams; resolves when their connections have ended. */
   closeAgents(): Promise<void>;
   /** Resolves when the proxies and the self-registration have ended, after the program's signal. */
@@ -32,6 +36,7 @@ export async function startServers(
   inputs: PrincipalInputs,
   engine: PrincipalEngine,
   loggers: Loggers,
+  pair?: PairServices,
 ): Promise<PrincipalServers> {
   const { flags } = settings;
   const { signal, failed } = program;
@@ -76,6 +81,7 @@ export async function startServers(
     sessions,
     live: live.streams,
     enrolment: enrolment(settings, program, inputs, loggers),
+    pair,
     logger,
     signal,
   });
@@ -115,6 +121,12 @@ export async function startServers(
     : undefined;
   return {
     port: server.port,
+    connectedAgents: () => server.connectedAgents(),
+    endAgents(reason) {
+      for (const agent of server.connectedAgents()) {
+        server.disconnect(agent, reason);
+      }
+    },
     closeAgents: () => server.close(),
     ended: Promise.all([
       registering,

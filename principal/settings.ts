@@ -4,6 +4,7 @@ import { FatalError } from '../lib/ops/index.ts';
 import { type RedisSettings, redisSettings } from '../lib/redis/index.ts';
 import { parseTlsSettings, type TlsSettings } from '../lib/wire/index.ts';
 import { type PrincipalFlags, principalFlags } from './flags.ts';
+import { type HaSettings, haSettings } from './ha/settings.ts';
 import { type NamespaceCreation, namespaceCreation } from './namespaces.ts';
 
 /** The settings that follow from the flags. */
@@ -18,6 +19,8 @@ export interface PrincipalSettings {
         readonly settings: TlsSettings;
       };
   readonly redis: RedisSettings;
+  /** Undefined unless this principal is one of a pair. */
+  readonly ha: HaSettings | undefined;
   /** Which namespaces may be created, undefined for none. */
   readonly namespaceCreation: NamespaceCreation | undefined;
   /** How agents register their clusters themselves, undefined when they may not. */
@@ -48,6 +51,7 @@ export function principalSettings(flags: PrincipalFlags, given: ReadonlySet<stri
   checkEnrolment(flags, auth);
   checkReplicas(flags);
   checkWorkload(flags, auth);
+  const ha = haSettings(flags, { plaintext, method: auth.method });
   return {
     flags,
     auth,
@@ -74,6 +78,7 @@ export function principalSettings(flags: PrincipalFlags, given: ReadonlySet<stri
         },
       },
     }),
+    ha,
     namespaceCreation: namespaceCreation(flags),
     selfRegistration: selfRegistration(flags),
   };

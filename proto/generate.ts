@@ -28,9 +28,6 @@ const pluginOptions = [
   'oneof=optional',
 ];
 
-/** Services of the protocol that no program offers or calls yet: their .proto files are kept, code is not generated. */
-const unused = ['replicationapi'];
-
 /** Generates TypeScript for the .proto files of this folder into `target`, which is emptied first. */
 export async function generate(target: string): Promise<void> {
   await rm(target, { recursive: true, force: true });
@@ -41,8 +38,7 @@ export async function generate(target: string): Promise<void> {
   };
   // Node comes first on the PATH: the plugin must run on the Node that runs this script.
   const environment = { ...process.env, PATH: `${dirname(process.execPath)}:${process.env.PATH ?? ''}` };
-  const excluded = unused.flatMap((folder) => ['--exclude-path', folder]);
-  const args = ['generate', '--template', JSON.stringify(template), ...excluded];
+  const args = ['generate', '--template', JSON.stringify(template)];
   await run(join(bin, 'buf'), args, { cwd: here, env: environment });
 }
 

@@ -1,5 +1,5 @@
 import type { AgentSync } from '../../lib/argocd/index.ts';
-import { hostPort, type Logger, withoutBrackets } from '../../lib/base/index.ts';
+import { hostPort, type Logger, splitHostPort, withoutBrackets } from '../../lib/base/index.ts';
 import {
   adaptStream,
   ConnectionObserver,
@@ -165,9 +165,16 @@ function startHeartbeat(stream: EventStream, intervalMs: number): NodeJS.Timeout
 }
 
 /** How the agent reaches the principal, besides its certificate. */
-export function connectionSettings({ flags }: AgentSettings) {
+export function connectionSettings({ flags }: Pick<AgentSettings, 'flags'>) {
+  const given = flags['server-address'].map((address) => address.trim()).filter((address) => address !== '');
+  const [server = '', ...otherServers] = given.map((address) => {
+    // Only in a list: a single address is taken as argocd-agent's agent takes it.
+    const own = given.length > 1 ? splitHostPort(address) : undefined;
+    return own === undefined ? hostPort(withoutBrackets(address), flags['server-port']) : hostPort(own.host, own.port);
+  });
   return {
-    server: hostPort(withoutBrackets(flags['server-address']), flags['server-port']),
+    server,
+    otherServers,
     compression: flags['enable-compression'],
     transport: flags['enable-websocket'] ? ('websocket' as const) : ('grpc' as const),
   };

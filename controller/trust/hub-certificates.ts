@@ -85,7 +85,9 @@ function ensureServerCertificate(
     const trust = { authority: authority.certificate, authorities, rotation };
     const { reason, waitUntil } = judgeServer(keyCertificateOf(live), request, trust, now);
     if (reason !== undefined) {
-      const made = await issueCertificate({ ...request, authority, now });
+      // Of a pair of principals, the one that follows shows its own to the other. One without this use is not replaced for it.
+      const usages = name === hubNames.principalTls ? (['server', 'client'] as const) : request.usages;
+      const made = await issueCertificate({ ...request, usages, authority, now });
       const chain = { certificate: made.certificate + authority.certificate, key: made.key };
       deps.logger.info({ namespace, secret: name, reason }, 'issued a server certificate');
       if (live) {

@@ -14,6 +14,7 @@ export { type MeshProxy, startMeshProxy } from './mesh-proxy.ts';
 export { Program } from './program.ts';
 export { type Redis, startRedis } from './redis.ts';
 export { issueSvid } from './svid.ts';
+export { type PairedHub, startTwoHubs, type TwoHubs, type TwoHubsOptions } from './two-hubs.ts';
 
 /** An Application or AppProject, loosely typed. */
 export interface ArgoObject extends KubeObject {

@@ -36,6 +36,8 @@ export const annotations = {
   mirrorChecksums: 'argocd-agent.argoproj-labs.io/mirror-checksums',
   /** On such a mirror: the digest of the agent's own object and that of the mirror which was made of it. */
   mirrorDigests: 'argocd-agent.argoproj-labs.io/mirror-digests',
+  /** `true` on a hub's object: the other hub of a pair has, or had, it too. */
+  onBothHubs: 'argocd-agent.argoproj-labs.io/on-both-hubs',
   /** kubectl's own; meaningless on another cluster. */
   lastApplied: 'kubectl.kubernetes.io/last-applied-configuration',
 } as const;

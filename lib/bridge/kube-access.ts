@@ -11,7 +11,7 @@ const defaultRate = { perSecond: 100, burst: 300 };
  */
 export function kubeClient(
   flags: { readonly kubeconfig: string; readonly kubecontext: string },
-  options: Pick<ClientOptions, 'rate' | 'observe' | 'maxConnections'> = {},
+  options: Pick<ClientOptions, 'rate' | 'observe' | 'maxConnections' | 'beforeWrite'> = {},
 ): KubeClient {
   try {
     return KubeClient.load({

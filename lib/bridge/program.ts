@@ -28,6 +28,8 @@ export interface ProgramFlags {
 /** What principal and agent have from their start to their end. */
 export interface RunningProgram {
   readonly client: KubeClient;
+  /** Another client of the same API server; `beforeWrite` may throw to keep a write from being sent. */
+  clientWith(beforeWrite: () => void): KubeClient;
   readonly registry: ReturnType<typeof createRegistry>;
   readonly tracing: Tracing | undefined;
   /** Aborts when the program has to stop: it was asked to, or a part of it failed. */
@@ -35,7 +37,7 @@ export interface RunningProgram {
   /** Stops the program; {@link close} throws the error. */
   failed(error: unknown): void;
   /** Sets what the health check reports; undefined when the program is healthy. */
-  health(problem: string | undefined): void;
+  health(problem: string | undefined, headers?: Readonly<Record<string, string>>): void;
   /** Serves the registry on `--metrics-port`, unless it is 0. @throws FatalError when the port cannot be used */
   serveMetrics(): Promise<void>;
   /** Resolves when the program has to stop. */
@@ -61,10 +63,11 @@ export async function startProgram(options: {
 }): Promise<RunningProgram> {
   const { name, flags, logger } = options;
   const registry = createRegistry();
-  const client: KubeClient = kubeClient(flags, {
+  const access = {
     rate: kubeRate(options.env, (message) => logger.warn(message)),
     observe: kubeRequestMetrics(registry, () => new URL(client.server).host),
-  });
+  };
+  const client: KubeClient = kubeClient(flags, access);
   logger.info(
     { version: versionInfo().version, namespace: flags.namespace, ...options.about(client) },
     `${name} starts`,
@@ -73,10 +76,11 @@ export async function startProgram(options: {
   const signal = AbortSignal.any([options.signal, failure.signal]);
   const tracing = startTracing(flags, options.service, logger);
   let problem: string | undefined = 'waiting for the API server';
+  let headers: Readonly<Record<string, string>> | undefined;
   const endpoints: HttpEndpoint[] = [
     await serveHealth({
       port: flags['healthz-port'],
-      healthz: () => ({ ok: problem === undefined, text: problem ?? '' }),
+      healthz: () => ({ ok: problem === undefined, text: problem ?? '', ...(headers && { headers }) }),
     }),
   ];
   if (flags['pprof-port'] > 0) {
@@ -84,12 +88,14 @@ export async function startProgram(options: {
   }
   return {
     client,
+    clientWith: (beforeWrite) => kubeClient(flags, { ...access, beforeWrite }),
     registry,
     tracing,
     signal,
     failed: (error) => failure.abort(error),
-    health(next) {
+    health(next, nextHeaders) {
       problem = next;
+      headers = nextHeaders;
     },
     async serveMetrics() {
       if (flags['metrics-port'] > 0) {

@@ -15,12 +15,15 @@ export interface Health {
   readonly ok: boolean;
   /** Shown to whoever asks; say what is wrong. */
   readonly text?: string;
+  /** Headers of the answer besides its type. */
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 interface Answer {
   readonly status: number;
   readonly type: string;
   readonly body: string;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
 }
 
 async function serve(
@@ -32,12 +35,12 @@ async function serve(
     // Not parsed as a URL: that throws for some of what a stranger may send.
     const [path = ''] = (request.url ?? '').split('?', 1);
     const route = Object.hasOwn(routes, path) ? routes[path] : undefined;
-    const answer = route ?? (() => ({ status: 404, type: 'text/plain', body: '404 page not found\n' }));
+    const answer = route ?? ((): Answer => ({ status: 404, type: 'text/plain', body: '404 page not found\n' }));
     Promise.resolve()
       .then(answer)
-      .catch((error: Error) => ({ status: 500, type: 'text/plain', body: `${error.message}\n` }))
-      .then(({ status, type, body }) => {
-        response.writeHead(status, { 'content-type': type });
+      .catch((error: Error): Answer => ({ status: 500, type: 'text/plain', body: `${error.message}\n` }))
+      .then(({ status, type, body, headers }) => {
+        response.writeHead(status, { 'content-type': type, ...headers });
         response.end(request.method === 'HEAD' ? undefined : body);
       });
   });
@@ -70,8 +73,8 @@ export function serveHealth(options: {
   readyz?: () => Health;
 }): Promise<HttpEndpoint> {
   const answer = (check: () => Health) => (): Answer => {
-    const { ok, text } = check();
-    return { status: ok ? 200 : 503, type: 'text/plain', body: text === undefined ? '' : `${text}\n` };
+    const { ok, text, headers } = check();
+    return { status: ok ? 200 : 503, type: 'text/plain', body: text === undefined ? '' : `${text}\n`, headers };
   };
   return serve('health checks', options, {
     '/healthz': answer(options.healthz),

@@ -27,6 +27,15 @@ export { dataOf, parseLimited } from './events/payload.ts';
 export type { ConnectionLimits } from './grpc/server/connection-rate.ts';
 export { secureContextOptions } from './grpc/server/tls-options.ts';
 export { GrpcError, type GrpcStatusCode, grpcStatus } from './grpc/status.ts';
+export { type HaAdminClient, haAdminClient } from './ha/admin-client.ts';
+export { type HaAdminService, serveHaAdmin } from './ha/admin-server.ts';
+export {
+  connectPrimary,
+  type PrimaryConnection,
+  type PrimaryHandlers,
+  type PrimaryStream,
+} from './ha/replication-client.ts';
+export type { ReplicaHandlers, ReplicaStream, ReplicationService } from './ha/replication-service.ts';
 export type { ObservedCall } from './observe.ts';
 export { serveWire } from './server/serve.ts';
 export type {

@@ -15,6 +15,21 @@ export const paths = {
   streamTerminal: '/terminalstreamapi.TerminalStreamService/StreamTerminal',
 } as const;
 
+/** The method paths of the service by which a second principal is kept in step. */
+export const replicationPaths = {
+  subscribe: '/replicationapi.Replication/Subscribe',
+  snapshot: '/replicationapi.Replication/GetSnapshot',
+  status: '/replicationapi.Replication/Status',
+  confirm: '/replicationapi.Replication/ConfirmMissingResources',
+} as const;
+
+/** The method paths of the administration of a pair of principals. */
+export const haAdminPaths = {
+  status: '/haadminapi.HAAdmin/Status',
+  promote: '/haadminapi.HAAdmin/Promote',
+  demote: '/haadminapi.HAAdmin/Demote',
+} as const;
+
 /** Runs a unary method of a peer: one request of bounded size and within a bounded time, one answer or error. */
 export function collectUnary(
   call: ServerCall,

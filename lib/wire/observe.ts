@@ -1,6 +1,6 @@
 import type { CallObserver } from './grpc/call-observer.ts';
 import { type GrpcStatusCode, grpcStatus } from './grpc/status.ts';
-import { paths } from './methods.ts';
+import { paths, replicationPaths } from './methods.ts';
 
 /** A call of a known method that has begun, passed a message, or ended with a gRPC status as Go names it. */
 export interface ObservedCall {
@@ -13,6 +13,8 @@ export interface ObservedCall {
 
 const types = new Map<string, ObservedCall['type']>([
   ...Object.values(paths).map((path): [string, ObservedCall['type']] => [path, 'unary']),
+  ...Object.values(replicationPaths).map((path): [string, ObservedCall['type']] => [path, 'unary']),
+  [replicationPaths.subscribe, 'bidi_stream'],
   [paths.subscribe, 'bidi_stream'],
   [paths.streamTerminal, 'bidi_stream'],
   [paths.push, 'client_stream'],

@@ -95,7 +95,8 @@ async function makeOrRenew(options: PkiOptions): Promise<Pki> {
   const principalCertificate = await ensureServer(options, { authority, authorities }, names.principal, {
     commonName: 'argocd-agent-principal',
     hosts: [...addresses, ...serviceHosts(service, namespace), ...loopbackHosts],
-    usages: ['server'],
+    // A principal that follows another one shows it.
+    usages: ['server', 'client'],
   });
   await ensureServer(options, { authority, authorities }, names.resourceProxy, {
     commonName: 'argocd-agent-resource-proxy',

@@ -15,6 +15,7 @@ import {
   type LiveStreamService,
   type ObservedCall,
   type RefusalReason,
+  type ReplicationService,
   type ServerTls,
   serveWire,
   type WireServer,
@@ -30,6 +31,14 @@ import type { Sessions } from './sessions.ts';
 const renewLoginsMs = 240_000;
 /** How long the key material's Secrets may take to appear at the start. */
 const credentialsTimeoutMs = 300_000;
+
+/** What a principal of a pair serves besides agents. */
+export interface PairServices {
+  /** Why no agent may connect now; undefined if they may. */
+  refuse(): string | undefined;
+  /** Answers the other principal. */
+  readonly replication: ReplicationService;
+}
 
 /**
  * Waits for the key material, then serves agents; certificates, CA and token key are taken over when they change.
@@ -50,10 +59,13 @@ export async function serveAgents(options: {
   readonly introductions: Pick<AgentIntroductions, 'record'>;
   /** Called when an agent has authenticated: when it logs in, and when it opens its stream. */
   loggedIn(agent: string): void;
-  sessions: Sessions;
-  live: LiveStreamService;
+  sessions: Pick<Sessions, 'subscribe' | 'disconnectWithdrawn'>;
+  /** Undefined when no request of ours makes an agent open such a stream. */
+  live: LiveStreamService | undefined;
   /** Gives certificates to agents; undefined when it does not. */
   enrolment: CertificateService | undefined;
+  /** Undefined for a principal that is alone. */
+  pair?: PairServices | undefined;
   logger: Logger;
   signal: AbortSignal;
   /** How often the logins of connected agents are checked. Default 5 s. */
@@ -115,6 +127,8 @@ export async function serveAgents(options: {
       return sessions.subscribe(session);
     },
     live,
+    replication: options.pair?.replication,
+    refuse: () => options.pair?.refuse(),
     enrolment: options.enrolment,
     maxMessageBytes: flags['grpc-max-message-size'],
     webSocket: flags['enable-websocket'],
@@ -157,7 +171,7 @@ export async function serveAgents(options: {
 /** Ends the streams of agents whose login no longer holds, until aborted. */
 async function endWithdrawnLogins(options: {
   readonly check: (identity: AgentIdentity) => Promise<void> | undefined;
-  readonly sessions: Sessions;
+  readonly sessions: Pick<Sessions, 'disconnectWithdrawn'>;
   readonly logger: Logger;
   readonly signal: AbortSignal;
   readonly loginCheckMs?: number;

@@ -179,6 +179,18 @@ app.kubernetes.io/component: pki
 {{- $_ := set $params "principal.redis.proxy.server.tls.cert-path" $p.redis.proxy.server.tls.certPath -}}
 {{- $_ := set $params "principal.redis.proxy.server.tls.key-path" $p.redis.proxy.server.tls.keyPath -}}
 {{- end -}}
+{{- if $p.ha.enabled -}}
+{{- $_ := set $params "principal.ha.enabled" true -}}
+{{- $_ := set $params "principal.ha.preferred-role" $p.ha.preferredRole -}}
+{{- $_ := set $params "principal.ha.peer-address" $p.ha.peerAddress -}}
+{{- $_ := set $params "principal.ha.admin-port" (int $p.ha.adminPort) -}}
+{{- $_ := set $params "principal.ha.allowed-replication-clients" $p.ha.allowedReplicationClients -}}
+{{- if $p.ha.lease.kubeconfigSecret -}}
+{{- $_ := set $params "principal.ha.lease.kubeconfig" "/app/config/active-hub-lease/kubeconfig" -}}
+{{- $_ := set $params "principal.ha.lease.namespace" $p.ha.lease.namespace -}}
+{{- $_ := set $params "principal.ha.lease.name" $p.ha.lease.name -}}
+{{- end -}}
+{{- end -}}
 {{- range $key, $value := .Values.configMapData -}}
 {{- $_ := set $params $key $value -}}
 {{- end -}}
@@ -257,6 +269,14 @@ REDIS_TLS_INSECURE: redis.tls.insecure
 DESTINATION_BASED_MAPPING: destination-based-mapping
 LABEL_SELECTOR: label-selector
 ENABLE_ENROLMENT: enrolment.enable
+HA_ENABLED: ha.enabled
+HA_PREFERRED_ROLE: ha.preferred-role
+HA_PEER_ADDRESS: ha.peer-address
+HA_ADMIN_PORT: ha.admin-port
+HA_ALLOWED_REPLICATION_CLIENTS: ha.allowed-replication-clients
+HA_LEASE_KUBECONFIG: ha.lease.kubeconfig
+HA_LEASE_NAMESPACE: ha.lease.namespace
+HA_LEASE_NAME: ha.lease.name
 {{- end }}
 
 {{/* The folder of the socket of the SPIFFE Workload API; empty when it is not used, or is reached by TCP. */}}

@@ -24,6 +24,7 @@ const hubOnly: ReadonlySet<string> = new Set([
   annotations.nudgedAt,
   annotations.waitingOperation,
   annotations.release,
+  annotations.onBothHubs,
   // It keeps the hub's application controller away. The cluster's own must not obey it.
   wellKnown.skipReconcileAnnotation,
   ...triggerAnnotations,

@@ -21,6 +21,8 @@ export interface SessionCalls extends LiveCalls {
 export interface WireClientOptions {
   /** `host:port` of the principal. */
   readonly server: string;
+  /** `host:port` of other principals, tried in this order when there is no connection to the ones before. */
+  readonly otherServers?: readonly string[];
   /** Asked for before every connection, so renewed certificates are taken up by themselves. */
   tls(): ClientTls | 'plaintext';
   /** Asked for before every login. */

@@ -29,15 +29,29 @@ const goodAfterMs = 5000;
  * Keeps an agent connected until `signal` aborts: connects, logs in, opens the event stream, and starts over whenever
  * that ends, after a wait that doubles with each failure. Every failure is logged with advice to the operator.
  *
+ * Of several principals the first is tried first, also after a connection to another one. When a principal cannot be used the
+ * next is tried; at once when it says that it takes no agents now.
+ *
  * The agent adopts the principal's version string when the principal requires it, as originals do.
  */
-export async function runWireClient(options: WireClientOptions): Promise<void> {
-  const { signal, logger, server } = options;
-  const backoff = new Backoff(options.backoff ?? defaultBackoff);
-  const learned: Learned = { pingFactor: 1, connectTimeout: new ConnectTimeout() };
+export async function runWireClient(all: WireClientOptions): Promise<void> {
+  const { signal, logger } = all;
+  const backoff = new Backoff(all.backoff ?? defaultBackoff);
+  const principals = [all.server, ...(all.otherServers ?? [])].map((server) => ({ server, learned: newKnowledge() }));
+  let turn = 0;
   let successor: LogIn | undefined;
   while (!signal.aborted) {
+    const { server, learned } = principals[turn] ?? { server: all.server, learned: newKnowledge() };
     const began = performance.now();
+    let wasConnected = false;
+    const options: WireClientOptions = {
+      ...all,
+      server,
+      onConnected(...connected) {
+        wasConnected = true;
+        return all.onConnected(...connected);
+      },
+    };
     const ended = await runConnection(options, learned, successor);
     if (signal.aborted) {
       break;
@@ -46,14 +60,18 @@ export async function runWireClient(options: WireClientOptions): Promise<void> {
       successor = ended;
       continue;
     }
+    wasConnected ||= successor !== undefined;
     successor = undefined;
     const error = ended;
     if (performance.now() - began >= goodAfterMs) {
       backoff.reset();
     }
-    const retryInMs = Math.round(backoff.next());
+    turn = wasConnected ? 0 : (turn + 1) % principals.length;
+    const isNextAtOnce = turn > 0 && error.code === 'not-accepting';
+    const retryInMs = isNextAtOnce ? 0 : Math.round(backoff.next());
     const hint = error.hint === undefined ? undefined : { hint: error.hint };
-    logger.warn({ server, code: error.code, ...hint, retryInMs }, error.message);
+    const next = principals.length > 1 ? { next: principals[turn]?.server } : undefined;
+    logger.warn({ server, code: error.code, ...hint, retryInMs, ...next }, error.message);
     options.onDisconnected?.(error, retryInMs);
     await sleep(retryInMs, signal);
   }
@@ -73,6 +91,10 @@ interface Learned {
   /** Factor on the configured interval of pings. */
   pingFactor: number;
   readonly connectTimeout: ConnectTimeout;
+}
+
+function newKnowledge(): Learned {
+  return { pingFactor: 1, connectTimeout: new ConnectTimeout() };
 }
 
 const connection = ({ connectTimeout: { connectMs }, pingFactor }: Learned) => ({ connectMs, pingFactor });

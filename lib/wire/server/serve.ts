@@ -6,6 +6,7 @@ import { defaultConnectionLimits } from '../grpc/server/connection-rate.ts';
 import { clientOf, listenGrpc, type ServerConnection } from '../grpc/server/server.ts';
 import type { ServerCall } from '../grpc/server/server-call.ts';
 import { GrpcError, grpcStatus } from '../grpc/status.ts';
+import { isReplicationPath, serveReplication } from '../ha/replication-service.ts';
 import { collectUnary, paths } from '../methods.ts';
 import { observeCall } from '../observe.ts';
 import { CallEventStream } from '../streams/event-stream.ts';
@@ -184,8 +185,17 @@ class AgentService {
         this.#withIdentity(call, peer, connection, ({ agent }) => this.#serveLive(call, agent));
         break;
       default:
-        call.finish(grpcStatus.unimplemented, unknownPath(call.path));
+        this.#serveOther(call, peer, connection);
     }
+  }
+
+  #serveOther(call: ServerCall, peer: ClientInfo, connection: ServerConnection): void {
+    const { replication, logger } = this.#options;
+    if (replication === undefined || !isReplicationPath(call.path)) {
+      call.finish(grpcStatus.unimplemented, unknownPath(call.path));
+      return;
+    }
+    serveReplication(call, replication, { peer, connection, logger, accepted: () => connection.authenticated() });
   }
 
   #version(): Uint8Array {

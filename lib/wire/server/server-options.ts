@@ -3,6 +3,7 @@ import type { AgentIdentity, AuthErrorCode, AuthRequest, ClientInfo, Login, Toke
 import type { Logger } from '../../base/index.ts';
 import type { ConnectionLimits } from '../grpc/server/connection-rate.ts';
 import type { ConnectionRefusal } from '../grpc/server/listener.ts';
+import type { ReplicationService } from '../ha/replication-service.ts';
 import type { ObservedCall } from '../observe.ts';
 import type { LiveStreamService } from '../streams/live-streams.ts';
 import type { EventStream, SessionHandlers } from '../streams/stream.ts';
@@ -58,8 +59,10 @@ export interface WireServerOptions {
    * called by clients without a certificate. Default: the methods are not implemented, as in argocd-agent.
    */
   readonly enrolment?: CertificateService | undefined;
+  /** Answers a second principal that follows this one. Default: the methods are not implemented. */
+  readonly replication?: ReplicationService | undefined;
   /** Takes the live streams that agents open. Default: they are refused. */
-  readonly live?: LiveStreamService;
+  readonly live?: LiveStreamService | undefined;
   /** Default 200 MiB. */
   readonly maxMessageBytes?: number;
   /**

@@ -21,6 +21,11 @@ export interface HAStatusResponse {
   lastEventTimestamp: bigint;
   lastSequenceNum: bigint;
   connectedAgents: number;
+  /** What keeps both hubs from being active at the same time; not in argocd-agent */
+  fencing: string;
+  /** Objects, and seconds, by which the standby is behind; not in argocd-agent */
+  lagObjects: bigint;
+  lagSeconds: number;
 }
 
 export interface PromoteRequest {
@@ -52,6 +57,9 @@ function createBaseHAStatusResponse(): HAStatusResponse {
     lastEventTimestamp: 0n,
     lastSequenceNum: 0n,
     connectedAgents: 0,
+    fencing: "",
+    lagObjects: 0n,
+    lagSeconds: 0,
   };
 }
 
@@ -89,6 +97,18 @@ export const HAStatusResponse: MessageFns<HAStatusResponse> = {
     }
     if (message.connectedAgents !== 0) {
       writer.uint32(72).int32(message.connectedAgents);
+    }
+    if (message.fencing !== "") {
+      writer.uint32(82).string(message.fencing);
+    }
+    if (message.lagObjects !== 0n) {
+      if (BigInt.asUintN(64, message.lagObjects) !== message.lagObjects) {
+        throw new globalThis.Error("value provided for field message.lagObjects of type uint64 too large");
+      }
+      writer.uint32(88).uint64(message.lagObjects);
+    }
+    if (message.lagSeconds !== 0) {
+      writer.uint32(97).double(message.lagSeconds);
     }
     return writer;
   },
@@ -178,6 +198,30 @@ export const HAStatusResponse: MessageFns<HAStatusResponse> = {
             message.connectedAgents = reader.int32();
             continue;
           }
+          case 10: {
+            if (tag !== 82) {
+              break;
+            }
+
+            message.fencing = reader.string();
+            continue;
+          }
+          case 11: {
+            if (tag !== 88) {
+              break;
+            }
+
+            message.lagObjects = reader.uint64() as bigint;
+            continue;
+          }
+          case 12: {
+            if (tag !== 97) {
+              break;
+            }
+
+            message.lagSeconds = reader.double();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -208,6 +252,11 @@ export const HAStatusResponse: MessageFns<HAStatusResponse> = {
       ? BigInt(object.lastSequenceNum)
       : 0n;
     message.connectedAgents = object.connectedAgents ?? 0;
+    message.fencing = object.fencing ?? "";
+    message.lagObjects = (object.lagObjects !== undefined && object.lagObjects !== null)
+      ? BigInt(object.lagObjects)
+      : 0n;
+    message.lagSeconds = object.lagSeconds ?? 0;
     return message;
   },
 };

@@ -45,6 +45,18 @@
 {{- if $p.websocket.enable -}}
 {{- $_ := set $params "principal.websocket.enable" "true" -}}
 {{- end -}}
+{{- if $p.ha.enabled -}}
+{{- $_ := set $params "principal.ha.enabled" "true" -}}
+{{- $_ := set $params "principal.ha.preferred-role" $p.ha.preferredRole -}}
+{{- $_ := set $params "principal.ha.peer-address" $p.ha.peerAddress -}}
+{{- $_ := set $params "principal.ha.admin-port" (toString (int $p.ha.adminPort)) -}}
+{{- $_ := set $params "principal.ha.allowed-replication-clients" $p.ha.allowedReplicationClients -}}
+{{- if $p.ha.lease.kubeconfigSecret -}}
+{{- $_ := set $params "principal.ha.lease.kubeconfig" "/app/config/active-hub-lease/kubeconfig" -}}
+{{- $_ := set $params "principal.ha.lease.namespace" $p.ha.lease.namespace -}}
+{{- $_ := set $params "principal.ha.lease.name" $p.ha.lease.name -}}
+{{- end -}}
+{{- end -}}
 {{- range $key, $value := $p.params -}}
 {{- $_ := set $params $key (toString $value) -}}
 {{- end -}}
@@ -111,6 +123,14 @@ EVENTS_MODE: events.mode
 EVENTS_OUT_OF_STEP_AFTER: events.out-of-step-after
 APPLICATION_METRICS: application-metrics.enable
 APPLICATION_METRICS_LABELS: application-metrics.labels
+HA_ENABLED: ha.enabled
+HA_PREFERRED_ROLE: ha.preferred-role
+HA_PEER_ADDRESS: ha.peer-address
+HA_ADMIN_PORT: ha.admin-port
+HA_ALLOWED_REPLICATION_CLIENTS: ha.allowed-replication-clients
+HA_LEASE_KUBECONFIG: ha.lease.kubeconfig
+HA_LEASE_NAMESPACE: ha.lease.namespace
+HA_LEASE_NAME: ha.lease.name
 REDIS_TLS_ENABLED: redis.tls.enabled
 REDIS_PROXY_SERVER_TLS_CERT_PATH: redis.proxy.server.tls.cert-path
 REDIS_PROXY_SERVER_TLS_KEY_PATH: redis.proxy.server.tls.key-path

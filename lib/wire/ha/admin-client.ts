@@ -1,0 +1,70 @@
+import {
+  DemoteRequest,
+  DemoteResponse,
+  HAStatusResponse,
+  PromoteRequest,
+  PromoteResponse,
+  StatusRequest,
+} from '../../../proto/gen/haadminapi/haadmin.ts';
+import { splitHostPort } from '../../base/index.ts';
+import { connectGrpc } from '../grpc/client/client.ts';
+import { callUnary } from '../grpc/client/client-call.ts';
+import { GrpcError, grpcStatus } from '../grpc/status.ts';
+import { haAdminPaths } from '../methods.ts';
+
+/** What {@link haAdminClient} can ask. Each method opens a connection of its own, and throws GrpcError. */
+export interface HaAdminClient {
+  status(): Promise<HAStatusResponse>;
+  /** Resolves with the state. */
+  promote(force: boolean): Promise<string>;
+  /** Resolves with the state. */
+  demote(): Promise<string>;
+}
+
+/**
+ * The administration of a principal of a pair, which listens in its pod alone.
+ * @param options.address `host:port`
+ * @param options.timeoutMs of each call, connecting included
+ */
+export function haAdminClient(options: {
+  readonly address: string;
+  readonly timeoutMs: number;
+  readonly signal?: AbortSignal;
+}): HaAdminClient {
+  const ask = async (path: string, request: Uint8Array): Promise<Uint8Array> => {
+    const { address, timeoutMs } = options;
+    const target = splitHostPort(address);
+    if (target === undefined) {
+      throw new GrpcError(grpcStatus.invalidArgument, `${JSON.stringify(address)} is not of the form host:port`);
+    }
+    const late = AbortSignal.timeout(timeoutMs);
+    const signal = options.signal === undefined ? late : AbortSignal.any([options.signal, late]);
+    const tooLate = () => new GrpcError(grpcStatus.deadlineExceeded, `no answer within ${timeoutMs / 1000} s`);
+    const transport = await connectGrpc({
+      ...target,
+      tls: 'plaintext',
+      timeoutMs,
+      maxMessageBytes: 1024 * 1024,
+      compression: false,
+      keepalive: { intervalMs: 15_000, timeoutMs: 10_000 },
+      signal,
+    }).catch((cause: Error) => {
+      throw late.aborted
+        ? tooLate()
+        : new GrpcError(grpcStatus.unavailable, `${address} cannot be reached: ${cause.message}`, { cause });
+    });
+    try {
+      return await callUnary(transport.call(path), request, signal);
+    } catch (error) {
+      throw late.aborted ? tooLate() : error;
+    } finally {
+      transport.destroy();
+    }
+  };
+  return {
+    status: async () => HAStatusResponse.decode(await ask(haAdminPaths.status, StatusRequest.encode({}).finish())),
+    promote: async (force) =>
+      PromoteResponse.decode(await ask(haAdminPaths.promote, PromoteRequest.encode({ force }).finish())).state,
+    demote: async () => DemoteResponse.decode(await ask(haAdminPaths.demote, DemoteRequest.encode({}).finish())).state,
+  };
+}

@@ -1,0 +1,136 @@
+import { type Logger, onAbort } from '../../lib/base/index.ts';
+import type { RunningProgram } from '../../lib/bridge/index.ts';
+import type { KubeObject } from '../../lib/kube/index.ts';
+import type { Detail, Loggers } from '../../lib/ops/index.ts';
+import { startEngine } from '../engine.ts';
+import { openInputs } from '../inputs.ts';
+import { startServers } from '../servers.ts';
+import { pinnedMode } from '../sessions/pinned-mode.ts';
+import type { PrincipalSettings } from '../settings.ts';
+import { replicationAccess } from './access.ts';
+import { startApplicationSets } from './application-sets.ts';
+import { isMirror, replicatedKinds } from './kinds.ts';
+import type { HaMetrics } from './metrics.ts';
+import { ReplicationSource } from './replication-source.ts';
+import type { HaSettings } from './settings.ts';
+import { type HaStateMachine, refusalIn } from './states.ts';
+
+/** How long a demoted principal waits for standbys to acknowledge, ms. */
+const drainMs = 15_000;
+
+/** What both phases of a principal of a pair work with. */
+export interface PhaseContext {
+  readonly settings: PrincipalSettings;
+  readonly ha: HaSettings;
+  /** Its signal ends with the phase. */
+  readonly program: RunningProgram;
+  readonly loggers: Loggers & { readonly detail: Detail };
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly machine: HaStateMachine;
+  readonly metrics: HaMetrics;
+}
+
+/** The active hub while it serves. */
+export interface ActiveHub {
+  readonly source: ReplicationSource;
+  connectedAgents(): number;
+  /**
+   * Ends what writes. Agents are sent away first, so that they turn to the other principal at once.
+   * @param mayWrite whether the records of agents' connections may still be written
+   * @returns how many objects no standby has acknowledged
+   */
+  stop(mayWrite: boolean): Promise<number>;
+}
+
+/**
+ * Starts a principal as if it was alone, and lets standbys follow it.
+ * @param fence throws when this principal may write no more
+ * @throws FatalError when something is missing; the signal's reason when the phase has ended meanwhile
+ */
+export async function startActiveHub(context: PhaseContext, fence: () => void): Promise<ActiveHub> {
+  const { settings, ha, loggers, env, machine, metrics } = context;
+  const logger: Logger = loggers.root;
+  let isWriter = true;
+  const client = context.program.clientWith(() => {
+    fence();
+    if (!isWriter) {
+      throw new Error(`this principal may not write: ${refusalIn(machine.current) ?? 'it stops'}`);
+    }
+  });
+  const writing = new AbortController();
+  const unlisten = onAbort(context.program.signal, () => writing.abort(context.program.signal.reason));
+  const program = { ...context.program, client };
+  const inputs = await openInputs(settings, program, loggers);
+  const { caches, agents, method, blocklist, principalUid } = inputs;
+  const applicationSets = await startApplicationSets({ ...program, logger });
+  const engine = startEngine(settings, { ...program, signal: writing.signal }, inputs, loggers, env);
+  const agentsOf = (object: KubeObject) =>
+    engine.hub.agentOf(object as Parameters<typeof engine.hub.agentOf>[0]) ??
+    (isMirror(object) ? object.metadata.namespace : undefined);
+  const source = new ReplicationSource({
+    kinds: replicatedKinds(caches, applicationSets),
+    client,
+    principalUid,
+    namespace: settings.flags.namespace,
+    agents: () => {
+      const connected = new Set(servers.connectedAgents());
+      return agents.names().map((name) => ({
+        name,
+        mode: pinnedMode(engine.modes, name) ?? '',
+        isConnected: connected.has(name),
+      }));
+    },
+    agentOf: agentsOf,
+    firstAckMs: ha.firstAckMs,
+    sent: () => metrics.forwarded(),
+    logger,
+    signal: program.signal,
+  });
+  const authorize = replicationAccess({
+    method,
+    isBlocked: (fingerprint) => blocklist.has(fingerprint),
+    isAgent: (name) => agents.has(name),
+    allowed: ha.allowed,
+    peerHost: ha.peer?.host,
+    logger,
+  });
+  program.health('waiting for the key material (Secrets or files)');
+  const servers = await startServers(settings, { ...program, signal: writing.signal }, inputs, engine, loggers, {
+    refuse: () => {
+      const refusal = refusalIn(machine.current);
+      if (refusal !== undefined) {
+        metrics.rejected(machine.current);
+      }
+      return refusal;
+    },
+    replication: {
+      authorize,
+      subscribe: (...args) => source.subscribe(...args),
+      snapshot: (connection) => source.snapshot(connection),
+      status: (connection) => source.status(connection),
+      confirm: (request, connection) => source.confirm(request, connection),
+    },
+  });
+  program.health(undefined);
+  logger.info({ port: servers.port, namespace: settings.flags.namespace, principalUid }, 'principal serves agents');
+  return {
+    source,
+    connectedAgents: () => servers.connectedAgents().length,
+    async stop(mayWrite) {
+      servers.endAgents(refusalIn(machine.current) ?? 'the principal is shutting down');
+      writing.abort(new Error('this principal is not active any more'));
+      await Promise.all([engine.ended, servers.ended]);
+      if (mayWrite) {
+        await engine.recordEnd();
+      }
+      await engine.flushEvents();
+      isWriter = false;
+      const left = mayWrite ? await source.drained(drainMs) : 0;
+      source.end(refusalIn(machine.current) ?? 'the principal is shutting down');
+      await servers.closeAgents();
+      unlisten();
+      await client.close();
+      return left;
+    },
+  };
+}

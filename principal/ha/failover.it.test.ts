@@ -1,0 +1,120 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import {
+  type ArgoObject,
+  application,
+  namespace,
+  type PairedHub,
+  pairApplications,
+  startTwoHubs,
+  type TwoHubs,
+} from '../../e2e/pair/index.ts';
+import { until } from '../../lib/base/testing.ts';
+import { namespaces, secrets } from '../../lib/kube/index.ts';
+
+// Two hubs on real API servers; the agent knows both. Roles change in every way that there is, and no copy on the cluster is
+// deleted or made again.
+
+let hubs: TwoHubs;
+
+beforeAll(async () => {
+  hubs = await startTwoHubs();
+  await hubs.first.cluster.client.create(namespaces, { metadata: { name: hubs.agentName } });
+  hubs.first.principal.start();
+  await hubs.first.principal.says(/principal serves agents/);
+  hubs.second.principal.start();
+  hubs.agent.start();
+});
+afterAll(() => hubs?.stop());
+
+const logs = () => ({
+  details: () =>
+    [hubs.first.principal, hubs.second.principal, hubs.agent].map(({ output }) => output.slice(-3_000)).join('\n---\n'),
+});
+const appsOf = ({ cluster }: PairedHub) => cluster.client.list(pairApplications, { namespace: hubs.agentName });
+const copies = () => hubs.managed.client.list(pairApplications, { namespace });
+const names = (found: readonly ArgoObject[]) => found.map(({ metadata }) => metadata.name).sort();
+const uids = (found: readonly ArgoObject[]) =>
+  Object.fromEntries(found.map(({ metadata: { name, uid } }) => [name, uid]));
+const create = (hub: PairedHub, name: string) =>
+  hub.cluster.client.create(pairApplications, application({ name, namespace: hubs.agentName }));
+const isFollowing = (hub: PairedHub) =>
+  until('the standby follows', async () => (await hub.admin.status()).state === 'replicating', logs());
+const has = (what: () => Promise<ArgoObject[]>, wanted: readonly string[]) =>
+  until(async () => expect(names(await what())).toEqual([...wanted].sort()), logs());
+
+test('a standby gets what the active hub has, and each change', async () => {
+  await create(hubs.first, 'web');
+  await isFollowing(hubs.second);
+  await create(hubs.first, 'shop');
+  await has(() => appsOf(hubs.second), ['web', 'shop']);
+  await has(copies, ['web', 'shop']);
+  const found = await hubs.second.cluster.client.get(secrets, { namespace, name: `cluster-${hubs.agentName}` });
+  expect(found?.metadata.labels?.['argocd-agent.argoproj-labs.io/agent-name']).toBe(hubs.agentName);
+
+  await hubs.first.cluster.client.mergePatch(
+    pairApplications,
+    { namespace: hubs.agentName, name: 'shop' },
+    { spec: { source: { targetRevision: 'v2' } } },
+  );
+  await create(hubs.first, 'brief');
+  await has(() => appsOf(hubs.second), ['web', 'shop', 'brief']);
+  await hubs.first.cluster.client.delete(pairApplications, { namespace: hubs.agentName, name: 'brief' });
+  await has(() => appsOf(hubs.second), ['web', 'shop']);
+  await until('the change arrives', async () =>
+    (await appsOf(hubs.second)).some(({ spec }) => (spec.source as { targetRevision: string }).targetRevision === 'v2'),
+  );
+  const status = await hubs.first.admin.status();
+  expect(status).toMatchObject({
+    state: 'active',
+    preferredRole: 'primary',
+    peerReachable: true,
+    peerState: 'replicating',
+  });
+  expect(await hubs.second.admin.status()).toMatchObject({
+    state: 'replicating',
+    peerReachable: true,
+    peerState: 'active',
+  });
+});
+
+test('a planned failover: nothing is lost, and no copy is made again', async () => {
+  const before = uids(await copies());
+  await expect(hubs.second.admin.promote(false)).rejects.toThrow(/still active/);
+  await create(hubs.first, 'last');
+  expect(await hubs.first.admin.demote()).toBe('replicating');
+  expect(names(await appsOf(hubs.second)), 'acknowledged before the demotion has ended').toContain('last');
+  await until(
+    'the standby has noticed',
+    async () => (await hubs.second.admin.status()).state === 'disconnected',
+    logs(),
+  );
+  expect(await hubs.second.admin.promote(false)).toBe('active');
+  await isFollowing(hubs.first);
+  await create(hubs.second, 'after');
+  await has(copies, ['web', 'shop', 'last', 'after']);
+  expect(uids(await copies())).toMatchObject(before);
+  await has(() => appsOf(hubs.first), ['web', 'shop', 'last', 'after']);
+});
+
+test('the active hub dies: the standby takes over what was acknowledged', async () => {
+  const before = uids(await copies());
+  await hubs.second.principal.stop('SIGKILL');
+  await until(
+    'the standby has noticed',
+    async () => (await hubs.first.admin.status()).state === 'disconnected',
+    logs(),
+  );
+  expect(await hubs.first.admin.promote(false)).toBe('active');
+  await hubs.first.cluster.client.delete(pairApplications, { namespace: hubs.agentName, name: 'after' });
+  await has(copies, ['web', 'shop', 'last']);
+  expect(before).toMatchObject(uids(await copies()));
+});
+
+test('a hub that comes back follows, and drops what was deleted meanwhile', async () => {
+  // Made there while nobody followed: it was on no other hub, and stays.
+  await create(hubs.second, 'unheard');
+  hubs.second.principal.start();
+  await isFollowing(hubs.second);
+  await has(() => appsOf(hubs.second), ['web', 'shop', 'last', 'unheard']);
+  expect(hubs.second.principal.output).toContain('never on the active hub');
+});

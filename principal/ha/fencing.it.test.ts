@@ -1,0 +1,93 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { application, namespace, pairApplications, startTwoHubs, type TwoHubs } from '../../e2e/pair/index.ts';
+import { borrowCluster, type SharedCluster } from '../../e2e/testbed/index.ts';
+import { until } from '../../lib/base/testing.ts';
+import { leases, namespaces } from '../../lib/kube/index.ts';
+import { startTcpProxy, type TcpProxy } from '../../lib/kube/testing/tcp-proxy.ts';
+
+// A Lease in a third cluster says who is active. The active hub is cut off from that cluster, and from nothing else: it stops
+// before the other one becomes active, and follows it when it can see the Lease again.
+
+let hubs: TwoHubs;
+let third: SharedCluster;
+let proxy: TcpProxy;
+const folder = mkdtempSync(join(tmpdir(), 'lease-'));
+const lease = { namespace: 'default', name: 'argocd-agent-active-hub' };
+
+beforeAll(async () => {
+  third = await borrowCluster();
+  const { port } = new URL(third.server);
+  proxy = await startTcpProxy(Number(port));
+  const throughProxy = join(folder, 'kubeconfig');
+  writeFileSync(throughProxy, readFileSync(third.kubeconfig, 'utf8').replaceAll(`:${port}`, `:${proxy.port}`));
+  const common = ['--ha-lease-namespace=default', '--ha-lease-duration=4s', '--ha-lease-renew-deadline=2s'];
+  hubs = await startTwoHubs({
+    principalArgs: common,
+    firstArgs: [`--ha-lease-kubeconfig=${throughProxy}`],
+    secondArgs: [`--ha-lease-kubeconfig=${third.kubeconfig}`],
+  });
+  await hubs.first.cluster.client.create(namespaces, { metadata: { name: hubs.agentName } });
+  hubs.first.principal.start();
+  await hubs.first.principal.says(/principal serves agents/);
+  hubs.second.principal.start();
+  hubs.agent.start();
+});
+afterAll(async () => {
+  await hubs?.stop();
+  await proxy?.close();
+  await third?.stop();
+  rmSync(folder, { recursive: true });
+});
+
+const logs = () => ({
+  details: () =>
+    [hubs.first.principal, hubs.second.principal, hubs.agent].map(({ output }) => output.slice(-3_000)).join('\n---\n'),
+});
+const stateOf = async (hub: TwoHubs['first']) => (await hub.admin.status()).state;
+const holder = async () => (await third.client.get(leases, lease))?.spec?.holderIdentity ?? '';
+const copies = async () =>
+  (await hubs.managed.client.list(pairApplications, { namespace })).map(
+    ({ metadata: { name, uid } }) => `${name} ${uid}`,
+  );
+
+test('the active hub is cut off from the Lease: it stops before the other one is promoted', async () => {
+  await hubs.first.cluster.client.create(pairApplications, application({ name: 'web', namespace: hubs.agentName }));
+  await until('a copy is there', async () => (await copies()).length === 1, logs());
+  await until('the standby follows', async () => (await stateOf(hubs.second)) === 'replicating', logs());
+  const before = await copies();
+  const former = await holder();
+  expect((await hubs.first.admin.status()).fencing).toMatch(/held by this hub/);
+
+  proxy.refuse(true);
+  expect(await hubs.second.admin.promote(true)).toBe('active');
+  expect(await stateOf(hubs.first), 'no two are active').not.toBe('active');
+  expect(await holder()).not.toBe(former);
+
+  await hubs.second.principal.says(/An agent is connected/);
+  expect(await copies()).toEqual(before);
+});
+
+test('it follows the other one when it sees the Lease again', async () => {
+  proxy.refuse(false);
+  await until('the former active hub follows', async () => (await stateOf(hubs.first)) === 'replicating', logs());
+  await hubs.second.cluster.client.create(pairApplications, application({ name: 'shop', namespace: hubs.agentName }));
+  await until(
+    'it gets what is made on the other one',
+    async () =>
+      (await hubs.first.cluster.client.get(pairApplications, { namespace: hubs.agentName, name: 'shop' })) !==
+      undefined,
+    logs(),
+  );
+  expect(await stateOf(hubs.second)).toBe('active');
+});
+
+test('a restart does not make it active while the other one is', async () => {
+  await hubs.first.principal.stop('SIGKILL');
+  const after = hubs.first.principal.output.length;
+  hubs.first.principal.start();
+  await hubs.first.principal.says(/the other hub is active, this principal follows it/, { after });
+  await until('it follows', async () => (await stateOf(hubs.first)) === 'replicating', logs());
+});

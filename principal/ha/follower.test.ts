@@ -1,0 +1,135 @@
+import { expect, test, vi } from 'vitest';
+import type { Informer, KubeObject } from '../../lib/kube/index.ts';
+import { decodeEvent, type GrpcError, grpcStatus } from '../../lib/wire/index.ts';
+import type { ReplicatedEvent } from '../../proto/gen/replicationapi/replication.ts';
+import { Follower } from './follower.ts';
+import { argoApplicationSets, type ReplicatedKind } from './kinds.ts';
+
+function setUp() {
+  const objects = new Map<string, KubeObject>();
+  const kind: ReplicatedKind = {
+    name: 'Application',
+    target: 'application',
+    type: argoApplicationSets,
+    informer: { get: ({ name }: { name: string }) => objects.get(name) } as unknown as Informer<KubeObject>,
+    includes: () => true,
+    yields: false,
+  };
+  const sent: ReplicatedEvent[] = [];
+  const ends: GrpcError[] = [];
+  const acknowledged: string[] = [];
+  let drain: () => void = () => undefined;
+  const state = { takes: true, ended: false };
+  const follower = new Follower(
+    'peer',
+    {
+      address: '127.0.0.1:1',
+      send: (event) => {
+        sent.push(event);
+        return state.takes;
+      },
+      onDrain: (listener) => {
+        drain = listener;
+      },
+      end: (error) => ends.push(error),
+      get ended() {
+        return state.ended;
+      },
+    },
+    60_000,
+    {
+      principalUid: 'hub-1',
+      agentOf: () => 'agent1',
+      sent: () => undefined,
+      ready: () => undefined,
+      acknowledged: (_, { metadata: { name } }) => acknowledged.push(name),
+      closed: () => undefined,
+    },
+  );
+  const put = (name: string, text = '') => {
+    const object = { metadata: { name, namespace: 'agent1', uid: `uid-${name}` }, text, operation: { sync: {} } };
+    objects.set(name, object);
+    follower.changed(kind, object);
+  };
+  const remove = (name: string) => {
+    const last = objects.get(name);
+    objects.delete(name);
+    if (last !== undefined) {
+      follower.changed(kind, last);
+    }
+  };
+  const seen = () =>
+    sent.map(({ event, sequenceNum }) => {
+      const { type, data } = decodeEvent(event);
+      const object = JSON.parse(Buffer.from(data).toString());
+      return `${sequenceNum} ${type.split('.').at(-1)} ${object.metadata.name} ${object.text ?? ''}`.trim();
+    });
+  return { follower, put, remove, seen, sent, ends, acknowledged, state, drain: () => drain() };
+}
+
+test('nothing is sent before the snapshot was taken; then only the newest state of each object', () => {
+  const { follower, put, remove, seen, sent } = setUp();
+  put('a', 'one');
+  put('a', 'two');
+  put('b');
+  remove('b');
+  expect(seen()).toEqual([]);
+  expect(follower.lag).toBe(2);
+  follower.acknowledged(0n);
+  expect(seen()).toEqual(['1 spec-update a two', '2 delete b']);
+  expect(sent[0]).toMatchObject({ agentName: 'agent1', direction: 'outbound' });
+  expect(Buffer.from(decodeEvent(sent[0]?.event).data).toString(), 'a standby runs no operation').not.toContain('sync');
+});
+
+test('numbers have no gaps, whatever is left out while a connection is full', () => {
+  const { follower, put, seen, state, drain, acknowledged } = setUp();
+  follower.acknowledged(0n);
+  state.takes = false;
+  put('a', '1');
+  for (let turn = 2; turn < 50; turn++) {
+    put('a', String(turn));
+    put(`b${turn % 3}`, String(turn));
+  }
+  expect(seen()).toEqual(['1 spec-update a 1']);
+  expect(follower.lag).toBe(5);
+  state.takes = true;
+  drain();
+  expect(seen().slice(1)).toEqual([
+    '2 spec-update a 49',
+    '3 spec-update b2 47',
+    '4 spec-update b0 48',
+    '5 spec-update b1 49',
+  ]);
+  follower.acknowledged(4n);
+  expect(acknowledged).toEqual(['a', 'a', 'b2', 'b0']);
+  expect(follower.lag).toBe(1);
+  expect(follower.lagMs).toBeGreaterThan(0);
+  follower.acknowledged(5n);
+  expect(follower.lagMs).toBe(0);
+});
+
+test('a standby that does not acknowledge is sent no more than a bounded number of events', () => {
+  const { follower, put, sent } = setUp();
+  follower.acknowledged(0n);
+  for (let turn = 0; turn < 3_000; turn++) {
+    put(`a${turn}`);
+  }
+  expect(sent.length).toBe(1_000);
+  expect(follower.lag).toBe(3_000);
+  follower.acknowledged(1_000n);
+  expect(sent.length).toBe(2_000);
+});
+
+test('an acknowledgement of what was not sent ends the stream', () => {
+  const { follower, ends } = setUp();
+  follower.acknowledged(7n);
+  expect(ends.map(({ code }) => code)).toEqual([grpcStatus.invalidArgument]);
+});
+
+test('a standby that takes no snapshot in time is sent away', () => {
+  vi.useFakeTimers();
+  const { ends } = setUp();
+  vi.advanceTimersByTime(60_000);
+  vi.useRealTimers();
+  expect(ends.map(({ code }) => code)).toEqual([grpcStatus.deadlineExceeded]);
+});

@@ -1,0 +1,95 @@
+import { annotations, isRepository, type RepositorySecret } from '../../lib/argocd/index.ts';
+import { wellKnown } from '../../lib/base/index.ts';
+import { argoApplications, argoAppProjects } from '../../lib/bridge/index.ts';
+import {
+  configMaps,
+  type Informer,
+  type KubeObject,
+  type ResourceType,
+  resourceType,
+  secrets,
+} from '../../lib/kube/index.ts';
+import { targets } from '../../lib/wire/index.ts';
+import type { PrincipalCaches } from '../caches.ts';
+
+/** argoproj.io/v1alpha1 ApplicationSet. */
+export const argoApplicationSets: ResourceType = resourceType<KubeObject>({
+  group: 'argoproj.io',
+  version: 'v1alpha1',
+  kind: 'ApplicationSet',
+  plural: 'applicationsets',
+  namespaced: true,
+});
+
+/** A kind of object that a standby gets. */
+export interface ReplicatedKind {
+  /** Its name in snapshots: argocd-agent's, and `GPGKey` with data, which is ours. */
+  readonly name: 'ClusterSecret' | 'GPGKey' | 'AppProject' | 'Repository' | 'ApplicationSet' | 'Application';
+  /** The `dataschema` of its events. argocd-agent's standbys ignore those of cluster Secrets and keys. */
+  readonly target: string;
+  readonly type: ResourceType;
+  readonly informer: Informer<KubeObject>;
+  /** Whether an object of the informer is of this kind and takes part. */
+  includes(object: KubeObject): boolean;
+  /** A standby's own object of that name stays: it may have been made for that hub. */
+  readonly yields: boolean;
+}
+
+/** `dataschema` of events about cluster Secrets, which argocd-agent does not have: there they travel in snapshots alone. */
+const clusterSecretTarget = 'clustersecret';
+
+/**
+ * The kinds of the hub that a standby gets, in the order in which it needs them. Objects with the label
+ * `argocd-agent.argoproj-labs.io/ignore-sync: "true"` are of one hub alone.
+ */
+export function replicatedKinds(
+  caches: PrincipalCaches,
+  applicationSets: Informer<KubeObject> | undefined,
+): ReplicatedKind[] {
+  const all = () => true;
+  const kind = (
+    name: ReplicatedKind['name'],
+    target: string,
+    type: ResourceType,
+    informer: Informer<KubeObject>,
+    includes: (object: KubeObject) => boolean = all,
+  ): ReplicatedKind => ({
+    name,
+    target,
+    type,
+    informer,
+    includes: (object) => !isKeptOut(object) && includes(object),
+    yields: name === 'ClusterSecret',
+  });
+  const ofSecrets = caches.Secrets as unknown as Informer<KubeObject>;
+  const keys = caches['GPG keys'] as unknown as Informer<KubeObject>;
+  return [
+    kind('ClusterSecret', clusterSecretTarget, secrets, ofSecrets, isAgentsCluster),
+    kind('GPGKey', targets.gpgKey, configMaps, keys, ({ metadata }) => metadata.name === wellKnown.gpgKeysConfigMap),
+    kind('AppProject', targets.appProject, argoAppProjects, caches.AppProjects),
+    kind('Repository', targets.repository, secrets, ofSecrets, (secret) => isRepository(secret as RepositorySecret)),
+    ...(applicationSets === undefined
+      ? []
+      : [kind('ApplicationSet', targets.applicationSet, argoApplicationSets, applicationSets)]),
+    kind('Application', targets.application, argoApplications, caches.Applications),
+  ];
+}
+
+function isAgentsCluster({ metadata: { labels } }: KubeObject): boolean {
+  return labels?.[wellKnown.secretTypeLabel] === 'cluster' && (labels[wellKnown.agentNameLabel] ?? '') !== '';
+}
+
+/** Whether an object is the hub's mirror of an autonomous agent's. */
+export function isMirror({ metadata }: KubeObject): boolean {
+  return (metadata.annotations?.[annotations.sourceUid] ?? '') !== '';
+}
+
+/** Whether both hubs have had the object. One that is missing on the active hub was then deleted there. */
+export function wasOnBothHubs(object: KubeObject): boolean {
+  return object.metadata.annotations?.[annotations.onBothHubs] === 'true' || isMirror(object);
+}
+
+/** Whether the label that keeps an object out of all synchronisation is set. */
+export function isKeptOut({ metadata }: KubeObject): boolean {
+  return metadata.labels?.[wellKnown.ignoreSyncLabel] === 'true';
+}

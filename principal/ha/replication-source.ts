@@ -1,0 +1,269 @@
+import { type Logger, sleep } from '../../lib/base/index.ts';
+import { type KubeClient, type KubeObject, type ObjectKey, WorkQueue } from '../../lib/kube/index.ts';
+import { GrpcError, grpcStatus, type ReplicaHandlers, type ReplicaStream } from '../../lib/wire/index.ts';
+import type {
+  AgentState,
+  ConfirmMissingResourceResult,
+  ConfirmMissingResourcesRequest,
+  ConfirmMissingResourcesResponse,
+  ReplicationSnapshot,
+  ReplicationStatus,
+  Resource,
+} from '../../proto/gen/replicationapi/replication.ts';
+import { Follower, sentObject } from './follower.ts';
+import { isKeptOut, type ReplicatedKind } from './kinds.ts';
+import { OnBothHubs } from './on-both-hubs.ts';
+
+/** As in argocd-agent. */
+const mostFollowers = 10;
+/** Objects of a snapshot that are written between two turns of the event loop. */
+const objectsPerTurn = 200;
+
+/** What {@link ReplicationSource} needs to know of the principal. */
+export interface ReplicationSourceOptions {
+  readonly kinds: readonly ReplicatedKind[];
+  readonly client: Pick<KubeClient, 'get' | 'mergePatch'>;
+  readonly principalUid: string;
+  readonly namespace: string;
+  /** The agents with a cluster Secret; the mode is empty when it is not known. */
+  agents(): readonly { readonly name: string; readonly mode: string; readonly isConnected: boolean }[];
+  /** The agent that has an Application; undefined when none has. */
+  agentOf(application: KubeObject): string | undefined;
+  /** Limit for a standby to take its first snapshot, ms. */
+  readonly firstAckMs: number;
+  /** Called when an event was sent. */
+  sent(): void;
+  readonly logger: Logger;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * What an active principal sends to standbys: a snapshot, then each object's newest state whenever it changes. Objects of the
+ * hub are sent, never messages of agents: an agent's status is in its Application, and answers to requests of Argo CD's UI
+ * (which have what live resources hold) are nobody else's business. argocd-agent's principal sends both.
+ */
+export class ReplicationSource {
+  readonly #options: ReplicationSourceOptions;
+  readonly #followers = new Map<object, Follower>();
+  readonly #deletions: WorkQueue;
+  readonly #onBothHubs: OnBothHubs;
+  #lastChange = 0;
+
+  constructor(options: ReplicationSourceOptions) {
+    this.#options = options;
+    const { client, logger, signal } = options;
+    this.#onBothHubs = new OnBothHubs({ client, logger });
+    this.#deletions = new WorkQueue({
+      name: 'replicated-deletions',
+      handler: (key, stop) => this.#deleted(key, stop),
+      concurrency: 4,
+      logger,
+    });
+    void this.#deletions.run(signal);
+    void this.#onBothHubs.run(signal);
+    for (const kind of options.kinds) {
+      kind.informer.subscribe({
+        added: (now, isInitial) => isInitial || this.#changed(kind, now),
+        updated: (old, now) => {
+          if (kind.includes(now)) {
+            this.#changed(kind, now);
+          } else if (kind.includes(old)) {
+            this.#gone(kind, old);
+          }
+        },
+        deleted: (last) => this.#gone(kind, last),
+      });
+    }
+  }
+
+  /** The standbys that follow now. */
+  get followers(): readonly Follower[] {
+    return [...this.#followers.values()];
+  }
+
+  /** Unix seconds of the last change; 0 when there was none. */
+  get lastChange(): number {
+    return this.#lastChange;
+  }
+
+  subscribe(stream: ReplicaStream, connection: object, identity: string): ReplicaHandlers {
+    const { logger, principalUid, sent, firstAckMs } = this.#options;
+    if (this.#followers.size >= mostFollowers && !this.#followers.has(connection)) {
+      throw new GrpcError(grpcStatus.resourceExhausted, `${mostFollowers} standbys follow this principal already`);
+    }
+    this.#followers
+      .get(connection)
+      ?.stream.end(new GrpcError(grpcStatus.aborted, 'replaced by a newer stream of this connection'));
+    const follower: Follower = new Follower(identity, stream, firstAckMs, {
+      principalUid,
+      agentOf: (kind, object) => this.#agentOf(kind, object) ?? this.#options.namespace,
+      sent,
+      ready: () => {
+        logger.info({ peer: stream.address, identity }, 'a standby has taken the snapshot and follows');
+        this.#onBothHubs.addAll(this.#options.kinds, (kind, object) => !follower.isDirty(kind, object));
+      },
+      acknowledged: (kind, object) => this.#onBothHubs.add(kind, object),
+      closed: () => {
+        if (this.#followers.get(connection) === follower) {
+          this.#followers.delete(connection);
+        }
+        logger.warn({ peer: stream.address, identity }, 'a standby follows no more');
+      },
+    });
+    this.#followers.set(connection, follower);
+    logger.info({ peer: stream.address, identity }, 'a standby begins to follow');
+    return follower;
+  }
+
+  async snapshot(connection: object): Promise<ReplicationSnapshot> {
+    const lastSequenceNum = this.#followers.get(connection)?.sequence ?? 0n;
+    const agents = new Map<string, AgentState>();
+    for (const { name, mode, isConnected } of this.#options.agents()) {
+      agents.set(name, { name, mode: mode || 'unknown', connected: isConnected, resources: [] });
+    }
+    const principalResources: Resource[] = [];
+    let written = 0;
+    for (const kind of this.#options.kinds) {
+      for (const object of kind.informer.list()) {
+        if (!kind.includes(object)) {
+          continue;
+        }
+        const resource = resourceOf(kind, object, true);
+        if (kind.name === 'ClusterSecret' || kind.name === 'ApplicationSet' || kind.name === 'GPGKey') {
+          principalResources.push(resource);
+        } else {
+          this.#entry(agents, this.#agentOf(kind, object)).resources.push(resource);
+        }
+        if (++written % objectsPerTurn === 0) {
+          await sleep(0);
+        }
+      }
+    }
+    return { agents: [...agents.values()], lastSequenceNum, principalResources };
+  }
+
+  status(connection: object): ReplicationStatus {
+    const follower = this.#followers.get(connection);
+    return {
+      currentSequenceNum: follower?.sequence ?? 0n,
+      pendingEvents: follower?.lag ?? 0,
+      lastEventUnix: BigInt(this.#lastChange),
+      connectedReplicas: this.#followers.size,
+    };
+  }
+
+  /**
+   * Tells a standby what became of objects that it has and that were not in its snapshot. As in argocd-agent, nothing is said
+   * when something was sent since: it might arrive before the answer.
+   */
+  async confirm(request: ConfirmMissingResourcesRequest, connection: object): Promise<ConfirmMissingResourcesResponse> {
+    const results: ConfirmMissingResourceResult[] = [];
+    const isCurrent = () => this.#followers.get(connection)?.sequence === request.snapshotSequenceNum;
+    for (const resource of request.resources) {
+      const known = isCurrent()
+        ? await this.#whatBecameOf(resource)
+        : unknown(resource, 'events were sent since the snapshot');
+      results.push(known);
+    }
+    return {
+      results: isCurrent()
+        ? results
+        : request.resources.map((one) => unknown(one, 'events were sent since the snapshot')),
+    };
+  }
+
+  /** Resolves when every standby has acknowledged everything, or after `ms`. Returns the number of objects that are left. */
+  async drained(ms: number): Promise<number> {
+    const until = performance.now() + ms;
+    const left = () => this.followers.reduce((sum, follower) => sum + follower.lag, 0) + this.#deletions.length;
+    while ((left() > 0 || !this.#deletions.isIdle) && performance.now() < until) {
+      await sleep(20);
+    }
+    return left();
+  }
+
+  /** Ends the streams of all standbys. */
+  end(reason: string): void {
+    for (const { stream } of this.followers) {
+      stream.end(new GrpcError(grpcStatus.unavailable, reason));
+    }
+  }
+
+  #changed(kind: ReplicatedKind, object: KubeObject): void {
+    if (!kind.includes(object)) {
+      return;
+    }
+    this.#lastChange = Math.floor(Date.now() / 1000);
+    for (const follower of this.#followers.values()) {
+      follower.changed(kind, object);
+    }
+  }
+
+  /** It may only have got the label that keeps it out, which looks like a deletion. */
+  #gone(kind: ReplicatedKind, last: KubeObject): void {
+    this.#onBothHubs.forget(last);
+    if (this.#followers.size > 0 && kind.includes(last)) {
+      const { namespace = '', name, uid = '' } = last.metadata;
+      this.#deletions.add(JSON.stringify([kind.name, namespace, name, uid]));
+    }
+  }
+
+  async #deleted(key: string, signal: AbortSignal): Promise<void> {
+    const [kindName, namespace, name, uid] = JSON.parse(key) as [string, string, string, string];
+    const kind = this.#options.kinds.find((one) => one.name === kindName);
+    if (kind !== undefined && !(await this.#isKeptOut(kind, { namespace, name }, signal))) {
+      const last = { metadata: { namespace, name, uid } };
+      this.#lastChange = Math.floor(Date.now() / 1000);
+      for (const follower of this.#followers.values()) {
+        follower.changed(kind, last);
+      }
+    }
+  }
+
+  async #isKeptOut(kind: ReplicatedKind, key: ObjectKey, signal: AbortSignal): Promise<boolean> {
+    const found = await this.#options.client.get(kind.type, key, signal);
+    return found !== undefined && isKeptOut(found);
+  }
+
+  async #whatBecameOf(resource: Resource): Promise<ConfirmMissingResourceResult> {
+    const { namespace, name } = resource;
+    const kind = this.#options.kinds.find((one) => one.name === resource.kind);
+    if (kind === undefined || name === '') {
+      return unknown(resource, `objects of kind ${JSON.stringify(resource.kind.slice(0, 64))} are not replicated`);
+    }
+    const found = kind.informer.get({ namespace, name });
+    if (found !== undefined && kind.includes(found)) {
+      return { resource: resourceOf(kind, found, true), status: 'exists', reason: '' };
+    }
+    try {
+      const present = await this.#options.client.get(kind.type, { namespace, name }, this.#options.signal);
+      return present === undefined
+        ? { resource, status: 'deleted', reason: '' }
+        : unknown(resource, 'it exists and is kept out of replication');
+    } catch (error) {
+      this.#options.logger.warn({ error }, 'an object that a standby asks about cannot be read');
+      return unknown(resource, 'it cannot be read now');
+    }
+  }
+
+  #agentOf(kind: ReplicatedKind, object: KubeObject): string | undefined {
+    return kind.name === 'Application' ? this.#options.agentOf(object) : undefined;
+  }
+
+  /** The resources of an agent; objects that are of none stand under the principal's namespace, as in argocd-agent. */
+  #entry(agents: Map<string, AgentState>, agent = this.#options.namespace): AgentState {
+    const known = agents.get(agent) ?? { name: agent, mode: 'unknown', connected: false, resources: [] };
+    agents.set(agent, known);
+    return known;
+  }
+}
+
+function resourceOf(kind: ReplicatedKind, object: KubeObject, withData: boolean): Resource {
+  const { name, namespace = '', uid = '' } = object.metadata;
+  const data = withData ? Buffer.from(JSON.stringify(sentObject(object))) : Buffer.alloc(0);
+  return { name, namespace, kind: kind.name, uid, specChecksum: Buffer.alloc(0), data };
+}
+
+function unknown(resource: Resource, reason: string): ConfirmMissingResourceResult {
+  return { resource, status: 'unknown', reason };
+}

@@ -1,0 +1,131 @@
+import { type ClientTls, GrpcError, grpcStatus } from '../../lib/wire/index.ts';
+import type { PrincipalCredentials } from '../credentials.ts';
+import { openInputs } from '../inputs.ts';
+import { serveAgents } from '../sessions/agent-server.ts';
+import { AgentIntroductions } from '../sessions/introductions.ts';
+import type { PrincipalSettings } from '../settings.ts';
+import { replicationAccess } from './access.ts';
+import type { PhaseContext } from './active-phase.ts';
+import { recordModes } from './agent-modes.ts';
+import { startApplicationSets } from './application-sets.ts';
+import { replicatedKinds } from './kinds.ts';
+import { Standby } from './standby.ts';
+import { StandbyWriter } from './standby-writer.ts';
+import { type HaState, refusalIn } from './states.ts';
+
+/** A hub that follows the active one. */
+export interface StandbyHub {
+  /** Undefined without `--ha-peer-address`. */
+  readonly standby: Standby | undefined;
+  readonly ended: Promise<unknown>;
+}
+
+/**
+ * Starts to follow the other principal. Agents may log in and are refused when they open their stream, as with argocd-agent's.
+ * @param disconnected called when the other principal cannot be followed, with what is known of it
+ */
+export async function startStandbyHub(
+  context: PhaseContext,
+  disconnected: (peer: { readonly isReachable: boolean; readonly state: HaState | undefined }) => void,
+): Promise<StandbyHub> {
+  const { settings, ha, program, loggers, machine, metrics } = context;
+  const { flags } = settings;
+  const { client, signal } = program;
+  const logger = loggers.root;
+  const inputs = await openInputs(settings, program, loggers);
+  const { caches, credentials, agents, method, blocklist } = inputs;
+  blocklist.follow(caches['blocked certificates'], () => undefined);
+  const applicationSets = await startApplicationSets({ client, logger, signal, failed: program.failed });
+  const refuse = () => refusalIn(machine.current) ?? 'this principal is about to become active';
+  const refused = (): never => {
+    throw new GrpcError(grpcStatus.unavailable, refuse());
+  };
+  const { server } = await serveAgents({
+    settings,
+    credentials,
+    method,
+    blocklist,
+    modes: { agents, recorded: () => undefined },
+    refused: () => undefined,
+    called: () => undefined,
+    refusedMode: () => undefined,
+    introductions: new AgentIntroductions(),
+    loggedIn: () => undefined,
+    sessions: {
+      subscribe: () => {
+        throw new Error('a standby takes no agents');
+      },
+      disconnectWithdrawn: async () => undefined,
+    },
+    live: undefined,
+    enrolment: undefined,
+    pair: {
+      refuse: () => {
+        metrics.rejected(machine.current);
+        return refuse();
+      },
+      replication: {
+        authorize: replicationAccess({
+          method,
+          isBlocked: (fingerprint) => blocklist.has(fingerprint),
+          isAgent: (name) => agents.has(name),
+          allowed: ha.allowed,
+          peerHost: ha.peer?.host,
+          logger,
+        }),
+        subscribe: refused,
+        snapshot: async () => refused(),
+        status: () => ({ currentSequenceNum: 0n, pendingEvents: 0, lastEventUnix: 0n, connectedReplicas: 0 }),
+        confirm: async () => refused(),
+      },
+    },
+    logger,
+    signal,
+  });
+  const closed = new Promise<void>((resolve) => {
+    signal.addEventListener('abort', () => void server.close().then(resolve), { once: true });
+  });
+  if (ha.peer === undefined) {
+    logger.warn({ hint: 'set --ha-peer-address' }, 'this principal is not active, and follows no other one');
+    return { standby: undefined, ended: closed };
+  }
+  let modes: ReadonlyMap<string, string> = new Map();
+  const isManaged = (namespace: string) =>
+    modes.get(namespace) === 'managed' || (flags['destination-based-mapping'] && modes.get(namespace) !== 'autonomous');
+  const standby = new Standby({
+    server: ha.peer.address,
+    tls: () => clientTls(settings, credentials),
+    kinds: replicatedKinds(caches, applicationSets),
+    writer: new StandbyWriter({
+      client,
+      namespace: flags.namespace,
+      isManaged,
+      applicationSetUid: (ref) => applicationSets?.get(ref)?.metadata.uid,
+      logger,
+    }),
+    agents: (known) => {
+      modes = known;
+      void recordModes(known, { client, namespace: flags.namespace, cache: caches.Leases, logger, signal });
+    },
+    synced: () => machine.to('replicating'),
+    disconnected: (peer) => {
+      if (machine.current === 'replicating') {
+        machine.to('disconnected');
+      }
+      disconnected(peer);
+    },
+    metrics,
+    logger,
+  });
+  return { standby, ended: Promise.all([closed, standby.run(signal)]) };
+}
+
+/** argocd-agent's principals, too, show their server certificate when they follow another one. */
+function clientTls({ tls }: PrincipalSettings, credentials: PrincipalCredentials): ClientTls | 'plaintext' {
+  const pair = credentials.server?.value;
+  if (tls === 'plaintext' || pair === undefined) {
+    return 'plaintext';
+  }
+  const ca = credentials.clientTrust?.value;
+  return { ...pair, ...(ca === undefined ? {} : { ca }), ...tls.settings };
+}

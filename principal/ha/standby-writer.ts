@@ -1,0 +1,284 @@
+import { z } from 'zod';
+import { annotations, objectMeta } from '../../lib/argocd/index.ts';
+import { canonicalJson, compareVersions, KeyedMutex, type Logger } from '../../lib/base/index.ts';
+import { namespaceCreator } from '../../lib/bridge/index.ts';
+import {
+  isAlreadyExists,
+  isNotFound,
+  type KubeClient,
+  type KubeObject,
+  type ObjectKey,
+  type OwnerReference,
+} from '../../lib/kube/index.ts';
+import { principalFieldManager } from '../namespaces.ts';
+import { isKeptOut, type ReplicatedKind, wasOnBothHubs } from './kinds.ts';
+
+/** An object of the other hub; everything but the parts that are looked at is kept as it came. */
+const replicatedObject = z.looseObject({
+  apiVersion: z.string().optional(),
+  kind: z.string().optional(),
+  metadata: objectMeta,
+});
+
+/** Metadata that belongs to one API server, or to one hub. */
+type Fields = Record<string, unknown> & { metadata: Record<string, unknown> };
+
+/** Why an object that came from the other hub is not written. */
+export class UnusableObjectError extends Error {
+  override readonly name = 'UnusableObjectError';
+}
+
+/**
+ * Writes the active hub's objects on the standby. What it writes is equal to the active hub's, except for what belongs to one
+ * API server; owners are turned to this hub's ApplicationSets, or left out.
+ */
+export class StandbyWriter {
+  readonly #options: StandbyWriterOptions;
+  readonly #turns = new KeyedMutex();
+  readonly #createNamespace: (name: string, signal: AbortSignal) => Promise<void>;
+  /** The version that was written last, until the cache has it. */
+  readonly #written = new Map<string, string>();
+
+  constructor(options: StandbyWriterOptions) {
+    this.#options = options;
+    const { client, logger } = options;
+    this.#createNamespace = namespaceCreator({
+      client,
+      fieldManager: principalFieldManager,
+      labels: {},
+      check: () => undefined,
+      logger,
+    });
+  }
+
+  /**
+   * Reads an object of the other hub.
+   * @throws UnusableObjectError when it is none of this kind, or not where objects of this kind are
+   */
+  parse(kind: ReplicatedKind, data: Uint8Array): KubeObject {
+    let object: KubeObject;
+    try {
+      object = replicatedObject.parse(JSON.parse(Buffer.from(data).toString('utf8'))) as KubeObject;
+    } catch (cause) {
+      throw new UnusableObjectError(`not an object of kind ${kind.name}`, { cause });
+    }
+    const { namespace, name } = object.metadata;
+    const isHere =
+      kind.name === 'Application' || kind.name === 'ApplicationSet'
+        ? namespace !== undefined && namespace !== ''
+        : namespace === this.#options.namespace;
+    if (!isHere) {
+      const own = this.#options.namespace;
+      throw new UnusableObjectError(
+        `${kind.name} ${namespace ?? ''}/${name} is not in namespace ${own}: both hubs need the same namespace`,
+      );
+    }
+    return object;
+  }
+
+  /**
+   * Makes the standby's object equal to the active hub's.
+   * @param isCurrent false when something newer about the object has come meanwhile: nothing is written then
+   * @param fromCache compare with the cache first, and read the object only when it differs
+   */
+  put(
+    kind: ReplicatedKind,
+    object: KubeObject,
+    signal: AbortSignal,
+    { fromCache = false, isCurrent = () => true }: { fromCache?: boolean; isCurrent?: () => boolean } = {},
+  ): Promise<void> {
+    const key = keyOf(kind, object.metadata);
+    return this.#turns.run(key, async () => {
+      signal.throwIfAborted();
+      if (!isCurrent() || !kind.includes(object)) {
+        return;
+      }
+      const cached = fromCache ? this.#cached(kind, object.metadata) : undefined;
+      if (cached !== undefined && this.#isEqual(kind, object, cached)) {
+        return;
+      }
+      const local = await this.#options.client.get(kind.type, object.metadata, signal);
+      await this.#write(kind, object, local, signal);
+    });
+  }
+
+  /** Deletes the standby's object, at once: no program of the standby has to clean up after it. */
+  remove(
+    kind: ReplicatedKind,
+    ref: ObjectKey,
+    signal: AbortSignal,
+    { isCurrent = () => true }: { isCurrent?: () => boolean } = {},
+  ): Promise<void> {
+    const { client } = this.#options;
+    return this.#turns.run(keyOf(kind, ref), async () => {
+      signal.throwIfAborted();
+      const local = isCurrent() ? await client.get(kind.type, ref, signal) : undefined;
+      if (local === undefined || isKeptOut(local) || !kind.includes(local) || isForeign(kind, local)) {
+        return;
+      }
+      await this.#delete(kind, local, signal);
+    });
+  }
+
+  async #write(
+    kind: ReplicatedKind,
+    object: KubeObject,
+    local: KubeObject | undefined,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const isGoing = object.metadata.deletionTimestamp !== undefined;
+    if (local === undefined) {
+      if (!isGoing) {
+        await this.#create(kind, object, signal);
+      }
+      return;
+    }
+    if (isKeptOut(local) || isForeign(kind, local)) {
+      return;
+    }
+    const { client } = this.#options;
+    if (local.metadata.deletionTimestamp !== undefined && !isGoing) {
+      // Here it is still the one that was deleted on the active hub before.
+      await this.#delete(kind, local, signal);
+      await this.#create(kind, object, signal);
+      return;
+    }
+    if (!this.#isEqual(kind, object, local)) {
+      const fields = this.#fieldsOf(kind, object);
+      const { uid, resourceVersion, finalizers = [], deletionTimestamp } = local.metadata;
+      if (deletionTimestamp !== undefined) {
+        // Nobody can add a finalizer to an object that is being deleted.
+        fields.metadata.finalizers = (fields.metadata.finalizers as string[]).filter((one) => finalizers.includes(one));
+      }
+      const next = { ...fields, metadata: { ...fields.metadata, uid, resourceVersion } } as unknown as KubeObject;
+      const now = await client.replace(kind.type, next, { fieldManager: principalFieldManager, signal });
+      this.#wrote(kind, now);
+    }
+    if (isGoing && local.metadata.deletionTimestamp === undefined) {
+      await client.delete(kind.type, local.metadata, { uid: local.metadata.uid, signal });
+    }
+  }
+
+  async #create(kind: ReplicatedKind, object: KubeObject, signal: AbortSignal): Promise<void> {
+    const { client } = this.#options;
+    const { namespace = '' } = object.metadata;
+    const create = async () =>
+      this.#wrote(
+        kind,
+        await client.create(kind.type, this.#fieldsOf(kind, object) as unknown as KubeObject, {
+          fieldManager: principalFieldManager,
+          signal,
+        }),
+      );
+    try {
+      await create();
+    } catch (error) {
+      if (isAlreadyExists(error) || !isNotFound(error)) {
+        throw error;
+      }
+      await this.#createNamespace(namespace, signal);
+      await create();
+    }
+  }
+
+  async #delete(kind: ReplicatedKind, local: KubeObject, signal: AbortSignal): Promise<void> {
+    const { client } = this.#options;
+    const { uid, finalizers = [] } = local.metadata;
+    try {
+      if (finalizers.length > 0) {
+        const patch = { metadata: { uid, finalizers: null } };
+        await client.mergePatch(kind.type, local.metadata, patch, { fieldManager: principalFieldManager, signal });
+      }
+      await client.delete(kind.type, local.metadata, { uid, signal });
+    } catch (error) {
+      if (!isNotFound(error)) {
+        throw error;
+      }
+    }
+  }
+
+  /** The object in the cache, unless the cache is behind what was written here. */
+  #cached(kind: ReplicatedKind, ref: ObjectKey): KubeObject | undefined {
+    const key = keyOf(kind, ref);
+    const cached = kind.informer.get(ref);
+    const written = this.#written.get(key);
+    if (written === undefined) {
+      return cached;
+    }
+    const version = cached?.metadata.resourceVersion;
+    if (version === undefined || (compareVersions(version, written) ?? -1) < 0) {
+      return undefined;
+    }
+    this.#written.delete(key);
+    return cached;
+  }
+
+  #wrote(kind: ReplicatedKind, { metadata }: KubeObject): void {
+    this.#written.set(keyOf(kind, metadata), metadata.resourceVersion ?? '');
+  }
+
+  #isEqual(kind: ReplicatedKind, object: KubeObject, local: KubeObject): boolean {
+    const [wanted, present] = [this.#fieldsOf(kind, object), this.#fieldsOf(kind, local, true)];
+    return canonicalJson(wanted) === canonicalJson(present);
+  }
+
+  /** What both hubs have alike. */
+  #fieldsOf(kind: ReplicatedKind, object: KubeObject, isLocal = false): Fields {
+    const { metadata, apiVersion: _a, kind: _k, ...rest } = object as KubeObject & Record<string, unknown>;
+    const { namespace, name, labels = {}, annotations: notes = {}, finalizers = [], ownerReferences = [] } = metadata;
+    const { operation: _o, status, ...fields } = rest;
+    // The API server keeps the status of ApplicationSets apart.
+    const shown = kind.name === 'ApplicationSet' || status === undefined ? {} : { status };
+    const marks = kind.name === 'GPGKey' ? {} : { [annotations.onBothHubs]: 'true' };
+    return {
+      ...fields,
+      ...shown,
+      metadata: {
+        namespace,
+        name,
+        labels,
+        annotations: isLocal ? notes : { ...this.#notesOf(kind, object), ...marks },
+        finalizers,
+        ownerReferences: isLocal ? ownerReferences : this.#ownersOf(kind, metadata.namespace ?? '', ownerReferences),
+      },
+    };
+  }
+
+  /** argocd-agent's standbys put the active hub's UID on every Application. Here it would say that it is an agent's mirror. */
+  #notesOf(kind: ReplicatedKind, { metadata }: KubeObject): Record<string, string> {
+    const { [annotations.sourceUid]: source, ...others } = metadata.annotations ?? {};
+    const isManaged = kind.name === 'Application' && this.#options.isManaged(metadata.namespace ?? '');
+    return source === undefined || isManaged ? others : { ...others, [annotations.sourceUid]: source };
+  }
+
+  #ownersOf(kind: ReplicatedKind, namespace: string, owners: readonly OwnerReference[]): OwnerReference[] {
+    if (kind.name !== 'Application') {
+      return [];
+    }
+    return owners.flatMap((owner) => {
+      const isSet = owner.kind === 'ApplicationSet' && owner.apiVersion.startsWith('argoproj.io/');
+      const uid = isSet ? this.#options.applicationSetUid({ namespace, name: owner.name }) : undefined;
+      return uid === undefined ? [] : [{ ...owner, uid }];
+    });
+  }
+}
+
+/** What {@link StandbyWriter} needs. */
+export interface StandbyWriterOptions {
+  readonly client: Pick<KubeClient, 'get' | 'create' | 'replace' | 'mergePatch' | 'delete'>;
+  readonly namespace: string;
+  /** Whether Applications of a namespace are those of a managed agent, as far as the active hub has said. */
+  isManaged(namespace: string): boolean;
+  /** This hub's UID of an ApplicationSet. */
+  applicationSetUid(ref: ObjectKey): string | undefined;
+  readonly logger: Logger;
+}
+
+/** An object of the standby's own, of a kind where it may differ. */
+function isForeign(kind: ReplicatedKind, local: KubeObject): boolean {
+  return kind.yields && !wasOnBothHubs(local);
+}
+
+function keyOf(kind: ReplicatedKind, { namespace = '', name }: ObjectKey): string {
+  return `${kind.name}/${namespace}/${name}`;
+}

@@ -1,0 +1,471 @@
+import { Backoff, type Logger, onAbort, Semaphore, sleep } from '../../lib/base/index.ts';
+import type { KubeObject, ObjectKey } from '../../lib/kube/index.ts';
+import {
+  type ClientTls,
+  connectPrimary,
+  decodeEvent,
+  eventTypes,
+  GrpcError,
+  type PrimaryConnection,
+  targets,
+  WireError,
+} from '../../lib/wire/index.ts';
+import type { ReplicatedEvent, ReplicationSnapshot, Resource } from '../../proto/gen/replicationapi/replication.ts';
+import { IncomingChanges } from './incoming-changes.ts';
+import { isKeptOut, type ReplicatedKind, wasOnBothHubs } from './kinds.ts';
+import type { StandbyMetrics } from './metrics.ts';
+import { type StandbyWriter, UnusableObjectError } from './standby-writer.ts';
+import { type HaState, stateOfRefusal } from './states.ts';
+
+/** As in argocd-agent: how often the active principal is asked whether something was missed. */
+const reconcileMs = 60_000;
+/** Between two snapshots that messages ask for which cannot be followed one by one. */
+const snapshotPauseMs = 5_000;
+const writersOfSnapshot = 16;
+/** Objects asked about at a time. */
+const mostAskedAbout = 5_000;
+/** argocd-agent's, with jitter: there, a principal that is down is tried again without a pause. */
+const defaultBackoff = { initialMs: 1_000, maxMs: 30_000, factor: 1.5 };
+
+/** What {@link Standby} needs. */
+export interface StandbyOptions {
+  /** `host:port` of the other principal. */
+  readonly server: string;
+  /** Asked for before every connection. */
+  tls(): ClientTls | 'plaintext';
+  readonly kinds: readonly ReplicatedKind[];
+  readonly writer: StandbyWriter;
+  /** Called with the agents of each snapshot, before its objects are written. */
+  agents(modes: ReadonlyMap<string, string>): void;
+  /** Called when everything that the active hub had has been written, or could not be written yet. */
+  synced(): void;
+  /** The connection has ended, or could not be made. `peer`: what the other principal said about itself. */
+  disconnected(peer: { readonly isReachable: boolean; readonly state: HaState | undefined }): void;
+  readonly metrics: StandbyMetrics;
+  readonly backoff?: typeof defaultBackoff;
+  readonly logger: Logger;
+}
+
+/**
+ * Follows the active principal: takes a snapshot, then writes each change, and acknowledges what the API server has taken.
+ * Starts over whenever the connection ends.
+ */
+export class Standby {
+  readonly #options: StandbyOptions;
+  #changes: IncomingChanges | undefined;
+  #lastEventAt = 0;
+  #lastSequence = 0n;
+  #isConnected = false;
+
+  constructor(options: StandbyOptions) {
+    this.#options = options;
+  }
+
+  /** Unix seconds of the last event; 0 when there was none. */
+  get lastEventAt(): number {
+    return this.#lastEventAt;
+  }
+
+  /** Number of the last event that was received. */
+  get lastSequence(): bigint {
+    return this.#lastSequence;
+  }
+
+  get isConnected(): boolean {
+    return this.#isConnected;
+  }
+
+  /** What has been received and not been written yet. */
+  get lag(): { readonly objects: number; readonly ms: number } {
+    return { objects: this.#changes?.lag ?? 0, ms: this.#changes?.lagMs ?? 0 };
+  }
+
+  /** Follows until aborted; what was received before is written first, for at most `ms`. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { logger, metrics, server } = this.#options;
+    const backoff = new Backoff(this.#options.backoff ?? defaultBackoff);
+    while (!signal.aborted) {
+      try {
+        await this.#connection(signal, () => backoff.reset());
+      } catch (error) {
+        if (signal.aborted) {
+          break;
+        }
+        const state = stateOf(error);
+        const isReachable = state !== undefined || isAnswer(error);
+        this.#options.disconnected({ isReachable, state });
+        const retryInMs = Math.round(backoff.next());
+        const { message } = error as Error;
+        const hint = error instanceof WireError && error.hint !== undefined ? { hint: error.hint } : undefined;
+        logger.warn({ server, ...hint, retryInMs }, `the active principal is not followed: ${message}`);
+        metrics.reconnected();
+        await sleep(retryInMs, signal);
+      }
+    }
+  }
+
+  async #connection(signal: AbortSignal, succeeded: () => void): Promise<void> {
+    const { server, tls } = this.#options;
+    const end = new AbortController();
+    const unlisten = onAbort(signal, () => end.abort(signal.reason));
+    let connection: PrimaryConnection | undefined;
+    try {
+      connection = await connectPrimary({ server, tls: tls(), signal: end.signal });
+      await this.#follow(connection, end, signal, succeeded);
+    } catch (error) {
+      // The end of the stream says more than the calls that ended with it.
+      const reason: unknown = end.signal.aborted ? end.signal.reason : error;
+      throw connection === undefined || reason instanceof WireError ? reason : await connection.explain(reason);
+    } finally {
+      unlisten();
+      this.#isConnected = false;
+      connection?.destroy();
+      end.abort();
+    }
+  }
+
+  async #follow(
+    connection: PrimaryConnection,
+    end: AbortController,
+    stop: AbortSignal,
+    succeeded: () => void,
+  ): Promise<void> {
+    const { logger, synced } = this.#options;
+    let acknowledged = -1n;
+    const writing = new AbortController();
+    const changes = new IncomingChanges({
+      write: (change, signal) => this.#write(change.kind, change.ref, change.object, signal),
+      done: (sequence) => {
+        if (isFollowing && sequence > acknowledged) {
+          acknowledged = sequence;
+          stream.acknowledge(sequence);
+        }
+      },
+      full: (isFull) => (isFull ? stream.pause() : stream.resume()),
+      logger,
+    });
+    this.#changes = changes;
+    this.#lastSequence = 0n;
+    let isFollowing = false;
+    const news = new News();
+    const stream = connection.subscribe({
+      event: (event) => this.#received(event, changes, news),
+      ended: (error) => end.abort(error),
+    });
+    const running = changes.run(writing.signal);
+    try {
+      const first = await this.#takeSnapshot(connection, changes, news, end.signal);
+      isFollowing = true;
+      acknowledged = first;
+      stream.acknowledge(first);
+      this.#isConnected = true;
+      succeeded();
+      synced();
+      logger.info({ server: this.#options.server, sequence: String(first) }, 'the active principal is followed');
+      await this.#reconcile(connection, changes, news, end.signal);
+      throw end.signal.reason;
+    } finally {
+      // What has arrived is written before this principal may become active.
+      const until = performance.now() + 10_000;
+      while (changes.lag > 0 && stop.aborted && performance.now() < until) {
+        await sleep(20);
+      }
+      writing.abort();
+      await running;
+    }
+  }
+
+  /** Takes a snapshot whenever one is needed, until aborted. */
+  async #reconcile(
+    connection: PrimaryConnection,
+    changes: IncomingChanges,
+    news: News,
+    signal: AbortSignal,
+  ): Promise<void> {
+    while (!signal.aborted) {
+      const isDue = await news.wait(reconcileMs, signal);
+      if (signal.aborted) {
+        return;
+      }
+      if (!isDue) {
+        const { currentSequenceNum } = await connection.status();
+        if (currentSequenceNum <= this.#lastSequence || changes.lag > 0) {
+          continue;
+        }
+      }
+      this.#options.metrics.reconciled();
+      await this.#takeSnapshot(connection, changes, news, signal);
+      await sleep(snapshotPauseMs, signal);
+    }
+  }
+
+  #received(event: ReplicatedEvent, changes: IncomingChanges, news: News): void {
+    const { metrics, logger, kinds, writer } = this.#options;
+    metrics.received();
+    const expected = this.#lastSequence + 1n;
+    if (event.sequenceNum > expected && this.#isConnected) {
+      metrics.gap();
+      logger.warn(
+        { from: String(expected), to: String(event.sequenceNum) },
+        'events of the active principal are missing',
+      );
+      news.need();
+    }
+    this.#lastSequence = event.sequenceNum;
+    this.#lastEventAt = Math.floor(Date.now() / 1000);
+    try {
+      const { type, target, data } = decodeEvent(event.event);
+      const kind = kinds.find((one) => one.target === target);
+      if (kind === undefined) {
+        changes.skip(event.sequenceNum);
+        return;
+      }
+      if (event.direction === 'inbound' || !followed.has(type)) {
+        // argocd-agent sends what an agent sent, which is about the objects of the agent's own cluster.
+        if (target === targets.application || target === targets.appProject) {
+          news.need();
+        }
+        changes.skip(event.sequenceNum);
+        return;
+      }
+      const object = writer.parse(kind, data);
+      const { namespace, name } = object.metadata;
+      const ref = { namespace, name };
+      news.touched(kind, ref);
+      const isGone = type === eventTypes.delete;
+      changes.add({ kind, ref, object: isGone ? undefined : object, sequence: event.sequenceNum });
+    } catch (error) {
+      if (!(error instanceof WireError) && !(error instanceof UnusableObjectError)) {
+        throw error;
+      }
+      metrics.failed();
+      logger.warn(
+        { sequence: String(event.sequenceNum) },
+        `an event of the active principal is left out: ${error.message}`,
+      );
+      changes.skip(event.sequenceNum);
+    }
+  }
+
+  async #write(
+    kind: ReplicatedKind,
+    ref: ObjectKey,
+    object: KubeObject | undefined,
+    signal: AbortSignal,
+  ): Promise<void> {
+    try {
+      await (object === undefined
+        ? this.#options.writer.remove(kind, ref, signal)
+        : this.#options.writer.put(kind, object, signal));
+      this.#options.metrics.processed();
+    } catch (error) {
+      if (!signal.aborted) {
+        this.#options.metrics.failed();
+      }
+      throw error;
+    }
+  }
+
+  /** Makes this hub like the active one. Returns the number from which events follow. */
+  async #takeSnapshot(
+    connection: PrimaryConnection,
+    changes: IncomingChanges,
+    news: News,
+    signal: AbortSignal,
+  ): Promise<bigint> {
+    const { kinds, agents, logger, metrics } = this.#options;
+    news.begin();
+    const snapshot = await connection.snapshot();
+    const { lastSequenceNum } = snapshot;
+    if (lastSequenceNum > this.#lastSequence) {
+      this.#lastSequence = lastSequenceNum;
+      changes.startFrom(lastSequenceNum);
+    }
+    agents(new Map(snapshot.agents.map(({ name, mode }) => [name, mode])));
+    metrics.snapshot(snapshot.agents.length);
+    const present = new Set<string>();
+    for (const kind of kinds) {
+      const turns = new Semaphore(writersOfSnapshot);
+      const work = resourcesOf(snapshot, kind.name).map((resource) =>
+        turns.run(async () => {
+          present.add(keyOf(kind, resource));
+          if (resource.data.length === 0 || news.isTouched(kind, resource)) {
+            return;
+          }
+          await this.#putFromSnapshot(kind, resource, lastSequenceNum, changes, news, signal);
+        }, signal),
+      );
+      await Promise.all(work);
+    }
+    await this.#removeMissing(connection, snapshot, present, news, signal);
+    logger.info(
+      { objects: present.size, agents: snapshot.agents.length },
+      'a snapshot of the active hub was taken over',
+    );
+    news.end();
+    return lastSequenceNum;
+  }
+
+  async #putFromSnapshot(
+    kind: ReplicatedKind,
+    resource: Resource,
+    sequence: bigint,
+    changes: IncomingChanges,
+    news: News,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { writer, logger, metrics } = this.#options;
+    let object: KubeObject;
+    try {
+      object = writer.parse(kind, resource.data);
+    } catch (error) {
+      metrics.failed();
+      const { kind: kindName, namespace, name } = resource;
+      logger.warn({ kind: kindName, object: `${namespace}/${name}` }, (error as Error).message);
+      return;
+    }
+    try {
+      await writer.put(kind, object, signal, { fromCache: true, isCurrent: () => !news.isTouched(kind, resource) });
+    } catch {
+      signal.throwIfAborted();
+      metrics.failed();
+      // Tried again from now on; it counts as not done, like an event that followed.
+      const { namespace, name } = object.metadata;
+      changes.add({ kind, ref: { namespace, name }, object, sequence: sequence + 1n });
+    }
+  }
+
+  /** Deletes what both hubs have had and the active one has not any more. */
+  async #removeMissing(
+    connection: PrimaryConnection,
+    snapshot: ReplicationSnapshot,
+    present: ReadonlySet<string>,
+    news: News,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { kinds, writer, logger, metrics } = this.#options;
+    const own: string[] = [];
+    const missing: { kind: ReplicatedKind; object: KubeObject }[] = [];
+    for (const kind of kinds.filter(({ name }) => name !== 'GPGKey').reverse()) {
+      for (const object of kind.informer.list()) {
+        if (present.has(keyOf(kind, object.metadata)) || !kind.includes(object) || isKeptOut(object)) {
+          continue;
+        }
+        if (wasOnBothHubs(object)) {
+          missing.push({ kind, object });
+        } else if (kind.name === 'Application' || kind.name === 'ApplicationSet') {
+          own.push(keyOf(kind, object.metadata));
+        }
+      }
+    }
+    metrics.onlyHere(own.length);
+    if (own.length > 0) {
+      logger.warn(
+        { count: own.length, objects: own.slice(0, 20) },
+        'these objects were never on the active hub: they stay here, and are deployed when this principal becomes active',
+      );
+    }
+    for (let from = 0; from < missing.length; from += mostAskedAbout) {
+      const asked = missing.slice(from, from + mostAskedAbout);
+      const { results } = await connection.confirm({
+        agentName: '',
+        snapshotSequenceNum: snapshot.lastSequenceNum,
+        resources: asked.map(({ kind, object: { metadata } }) => ({
+          kind: kind.name,
+          namespace: metadata.namespace ?? '',
+          name: metadata.name,
+          uid: metadata.uid ?? '',
+          specChecksum: Buffer.alloc(0),
+          data: Buffer.alloc(0),
+        })),
+      });
+      const answers = new Map(
+        results.map(({ resource, status }) => [`${resource?.kind}/${resource?.namespace}/${resource?.name}`, status]),
+      );
+      for (const { kind, object } of asked) {
+        const key = keyOf(kind, object.metadata);
+        const answer = answers.get(key);
+        if (answer === 'deleted') {
+          await writer.remove(kind, object.metadata, signal, {
+            isCurrent: () => !news.isTouched(kind, object.metadata),
+          });
+        } else {
+          news.need();
+        }
+      }
+    }
+  }
+}
+
+/** The types of events that are followed one by one; of objects as the active hub has them. */
+const followed: ReadonlySet<string> = new Set([
+  eventTypes.create,
+  eventTypes.specUpdate,
+  eventTypes.terminateOperation,
+  eventTypes.delete,
+]);
+
+/** What arrived while a snapshot was being taken, which is newer than the snapshot; and whether another one is needed. */
+class News {
+  #touched: Set<string> | undefined;
+  #isNeeded = false;
+  #wake: () => void = () => undefined;
+
+  /** A snapshot is about to be asked for. */
+  begin(): void {
+    this.#touched = new Set();
+    this.#isNeeded = false;
+  }
+
+  /** The snapshot has been written. */
+  end(): void {
+    this.#touched = undefined;
+  }
+
+  touched(kind: ReplicatedKind, ref: ObjectKey): void {
+    this.#touched?.add(keyOf(kind, ref));
+  }
+
+  isTouched(kind: ReplicatedKind, ref: ObjectKey): boolean {
+    return this.#touched?.has(keyOf(kind, ref)) === true;
+  }
+
+  /** Something cannot be followed event by event. */
+  need(): void {
+    this.#isNeeded = true;
+    this.#wake();
+  }
+
+  /** Waits until a snapshot is needed, which is true then, or for `ms`. */
+  async wait(ms: number, signal: AbortSignal): Promise<boolean> {
+    if (!this.#isNeeded) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      this.#wake = resolve;
+      await Promise.race([promise, sleep(ms, signal)]);
+    }
+    return this.#isNeeded;
+  }
+}
+
+function resourcesOf(snapshot: ReplicationSnapshot, kind: string): Resource[] {
+  const all = [...snapshot.principalResources, ...snapshot.agents.flatMap(({ resources }) => resources)];
+  return all.filter((resource) => resource.kind === kind);
+}
+
+function keyOf(kind: ReplicatedKind, { namespace = '', name }: ObjectKey): string {
+  return `${kind.name}/${namespace}/${name}`;
+}
+
+function stateOf(error: unknown): HaState | undefined {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    if (cause instanceof GrpcError) {
+      return stateOfRefusal(cause.details);
+    }
+  }
+  return undefined;
+}
+
+/** Whether the other principal answered, whatever it said. */
+function isAnswer(error: unknown): boolean {
+  return error instanceof WireError && error.code !== 'unreachable' && error.cause instanceof GrpcError;
+}
