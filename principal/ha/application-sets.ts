@@ -1,7 +1,7 @@
 import { type Logger, sleep } from '../../lib/base/index.ts';
 import { startInformer } from '../../lib/bridge/index.ts';
 import type { Informer, KubeClient, KubeObject } from '../../lib/kube/index.ts';
-import { argoApplicationSets } from './kinds.ts';
+import { hubApplicationSets } from './kinds.ts';
 
 /** After this time without a list, the hub counts as one without ApplicationSets. */
 const patienceMs = 15_000;
@@ -17,7 +17,7 @@ export async function startApplicationSets(context: {
   const stop = new AbortController();
   const informer = startInformer({
     ...context,
-    type: argoApplicationSets,
+    type: hubApplicationSets,
     signal: AbortSignal.any([signal, stop.signal]),
   });
   await Promise.race([informer.settled(signal).catch(() => undefined), sleep(patienceMs, signal)]);

@@ -2,25 +2,25 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type Network, startNetwork } from '../../e2e/network/index.ts';
 import { application, namespace, pairApplications, startTwoHubs, type TwoHubs } from '../../e2e/pair/index.ts';
 import { borrowCluster, type SharedCluster } from '../../e2e/testbed/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import { leases, namespaces } from '../../lib/kube/index.ts';
-import { startTcpProxy, type TcpProxy } from '../../lib/kube/testing/tcp-proxy.ts';
 
 // A Lease in a third cluster says who is active. The active hub is cut off from that cluster, and from nothing else: it stops
 // before the other one becomes active, and follows it when it can see the Lease again.
 
 let hubs: TwoHubs;
 let third: SharedCluster;
-let proxy: TcpProxy;
+let proxy: Network;
 const folder = mkdtempSync(join(tmpdir(), 'lease-'));
 const lease = { namespace: 'default', name: 'argocd-agent-active-hub' };
 
 beforeAll(async () => {
   third = await borrowCluster();
   const { port } = new URL(third.server);
-  proxy = await startTcpProxy(Number(port));
+  proxy = await startNetwork(() => ({ host: '127.0.0.1', port: Number(port) }));
   const throughProxy = join(folder, 'kubeconfig');
   writeFileSync(throughProxy, readFileSync(third.kubeconfig, 'utf8').replaceAll(`:${port}`, `:${proxy.port}`));
   const common = ['--ha-lease-namespace=default', '--ha-lease-duration=4s', '--ha-lease-renew-deadline=2s'];
@@ -61,7 +61,7 @@ test('the active hub is cut off from the Lease: it stops before the other one is
   const former = await holder();
   expect((await hubs.first.admin.status()).fencing).toMatch(/held by this hub/);
 
-  proxy.refuse(true);
+  proxy.refuse();
   expect(await hubs.second.admin.promote(true)).toBe('active');
   expect(await stateOf(hubs.first), 'no two are active').not.toBe('active');
   expect(await holder()).not.toBe(former);
@@ -71,7 +71,7 @@ test('the active hub is cut off from the Lease: it stops before the other one is
 });
 
 test('it follows the other one when it sees the Lease again', async () => {
-  proxy.refuse(false);
+  proxy.heal();
   await until('the former active hub follows', async () => (await stateOf(hubs.first)) === 'replicating', logs());
   await hubs.second.cluster.client.create(pairApplications, application({ name: 'shop', namespace: hubs.agentName }));
   await until(

@@ -3,14 +3,14 @@ import type { Informer, KubeObject } from '../../lib/kube/index.ts';
 import { decodeEvent, type GrpcError, grpcStatus } from '../../lib/wire/index.ts';
 import type { ReplicatedEvent } from '../../proto/gen/replicationapi/replication.ts';
 import { Follower } from './follower.ts';
-import { argoApplicationSets, type ReplicatedKind } from './kinds.ts';
+import { hubApplicationSets, type ReplicatedKind } from './kinds.ts';
 
 function setUp() {
   const objects = new Map<string, KubeObject>();
   const kind: ReplicatedKind = {
     name: 'Application',
     target: 'application',
-    type: argoApplicationSets,
+    type: hubApplicationSets,
     informer: { get: ({ name }: { name: string }) => objects.get(name) } as unknown as Informer<KubeObject>,
     includes: () => true,
     yields: false,

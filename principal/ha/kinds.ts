@@ -13,7 +13,7 @@ import { targets } from '../../lib/wire/index.ts';
 import type { PrincipalCaches } from '../caches.ts';
 
 /** argoproj.io/v1alpha1 ApplicationSet. */
-export const argoApplicationSets: ResourceType = resourceType<KubeObject>({
+export const hubApplicationSets: ResourceType = resourceType<KubeObject>({
   group: 'argoproj.io',
   version: 'v1alpha1',
   kind: 'ApplicationSet',
@@ -70,7 +70,7 @@ export function replicatedKinds(
     kind('Repository', targets.repository, secrets, ofSecrets, (secret) => isRepository(secret as RepositorySecret)),
     ...(applicationSets === undefined
       ? []
-      : [kind('ApplicationSet', targets.applicationSet, argoApplicationSets, applicationSets)]),
+      : [kind('ApplicationSet', targets.applicationSet, hubApplicationSets, applicationSets)]),
     kind('Application', targets.application, argoApplications, caches.Applications),
   ];
 }

@@ -20,7 +20,7 @@ const unfenced =
   'nothing keeps both principals from being active at the same time (split brain): promote one only when the other has been demoted or has stopped, or set --ha-lease-kubeconfig';
 
 /** What {@link runPair} needs. */
-export interface PairOptions {
+export interface HaPairOptions {
   readonly settings: PrincipalSettings;
   readonly ha: HaSettings;
   readonly program: RunningProgram;
@@ -33,7 +33,7 @@ export interface PairOptions {
  * everything starts over as after a restart, so that a promoted principal compares every agent's state with its hub's.
  * @throws FatalError when it cannot start, with what to do
  */
-export async function runPair(options: PairOptions): Promise<void> {
+export async function runPair(options: HaPairOptions): Promise<void> {
   const { settings, ha, program, loggers } = options;
   const logger = loggers.root;
   const { client, signal } = program;
@@ -68,7 +68,7 @@ interface Order {
 }
 
 class Pair {
-  readonly #options: PairOptions;
+  readonly #options: HaPairOptions;
   readonly #lease: ActiveLease | undefined;
   readonly #machine = new HaStateMachine();
   readonly #metrics: HaMetrics;
@@ -85,7 +85,7 @@ class Pair {
   #demotion: Order | undefined;
   #problem: string | undefined = 'waiting for the API server';
 
-  constructor(options: PairOptions, lease: ActiveLease | undefined) {
+  constructor(options: HaPairOptions, lease: ActiveLease | undefined) {
     this.#options = options;
     this.#lease = lease;
     this.#logger = options.loggers.root;
