@@ -60,7 +60,7 @@ export async function startActiveHub(context: PhaseContext, fence: () => void): 
   const writing = new AbortController();
   const unlisten = onAbort(context.program.signal, () => writing.abort(context.program.signal.reason));
   const program = { ...context.program, client };
-  const inputs = await openInputs(settings, program, loggers);
+  const inputs = await openInputs(settings, program, loggers, env);
   const { caches, agents, method, blocklist, principalUid } = inputs;
   const applicationSets = await startApplicationSets({ ...program, logger });
   const engine = startEngine(settings, { ...program, signal: writing.signal }, inputs, loggers, env);

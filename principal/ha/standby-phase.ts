@@ -32,7 +32,7 @@ export async function startStandbyHub(
   const { flags } = settings;
   const { client, signal } = program;
   const logger = loggers.root;
-  const inputs = await openInputs(settings, program, loggers);
+  const inputs = await openInputs(settings, program, loggers, context.env);
   const { caches, credentials, agents, method, blocklist } = inputs;
   blocklist.follow(caches['blocked certificates'], () => undefined);
   const applicationSets = await startApplicationSets({ client, logger, signal, failed: program.failed });

@@ -53,7 +53,10 @@ test('makes what is missing, once', async () => {
   expect(dnsNames).toEqual(
     expect.arrayContaining(['hub.example.com', 'argocd-agent-principal.argocd.svc', 'localhost']),
   );
-  expect([ipAddresses, usages]).toEqual([['10.0.0.1', '127.0.0.1', '::1'], ['server', 'client']]);
+  expect([ipAddresses, usages]).toEqual([
+    ['10.0.0.1', '127.0.0.1', '::1'],
+    ['server', 'client'],
+  ]);
   expect(inspectCertificate(textOf(names.resourceProxy)).dnsNames).toContain('argocd-agent-resource-proxy');
   expect(textOf(names.tokenKey, 'jwt.key')).toContain('BEGIN PRIVATE KEY');
 
