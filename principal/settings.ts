@@ -121,15 +121,15 @@ function checkEnrolment(flags: PrincipalFlags, { method }: AuthChoice): void {
 }
 
 function checkReplicas(flags: PrincipalFlags): void {
-  if (flags['enable-replicas'] && flags['insecure-jwt-generate'] && flags['jwt-key'] === '') {
-    throw new FatalError(
-      '--enable-replicas (ARGOCD_PRINCIPAL_ENABLE_REPLICAS): all replicas need the same key for tokens: remove --insecure-jwt-generate',
-    );
-  }
   const interval = flags['replica-renew-interval'];
   const deadline = flags['replica-renew-deadline'];
   const duration = flags['replica-lease-duration'];
-  if (flags['enable-replicas'] && flags['insecure-jwt-generate']) {
+  if (flags['enable-replicas'] && flags['ha-enabled']) {
+    throw new FatalError(
+      '--enable-replicas (ARGOCD_PRINCIPAL_ENABLE_REPLICAS) and --ha-enabled (ARGOCD_PRINCIPAL_HA_ENABLED) exclude each other: each hub of a pair runs one principal',
+    );
+  }
+  if (flags['enable-replicas'] && flags['insecure-jwt-generate'] && flags['jwt-key'] === '') {
     throw new FatalError(
       '--enable-replicas (ARGOCD_PRINCIPAL_ENABLE_REPLICAS) needs one key for tokens: name its Secret with --jwt-secret-name instead of --insecure-jwt-generate',
     );
