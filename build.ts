@@ -37,6 +37,7 @@ for (const name of programs) {
   chmodSync(join(dist, 'bin', `${name}.js`), 0o755);
 }
 cpSync(join(project, 'templates'), join(dist, 'templates'), { recursive: true });
+cpSync(join(project, 'principal/fleet-page/assets'), join(dist, 'fleet-page'), { recursive: true });
 cpSync(join(project, 'LICENSE'), join(dist, 'LICENSE'));
 writeFileSync(join(dist, 'THIRD-PARTY-NOTICES'), notices(chunks.flatMap(({ moduleIds }) => moduleIds)));
 writeFileSync(join(dist, 'package.json'), JSON.stringify(stamp()));

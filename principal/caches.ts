@@ -16,7 +16,7 @@ import { FatalError } from '../lib/ops/index.ts';
 import type { PrincipalFlags } from './flags.ts';
 import { leaderLabels, replicaLabels } from './replicas/index.ts';
 import { blocklistName } from './sessions/blocklist.ts';
-import { connectionLabels } from './sessions/connection-records.ts';
+import { connectionLabels, recordsByAgent } from './sessions/connection-records.ts';
 
 /** Time limit of the first lists; after it the process ends and the pod restarts. */
 const syncTimeoutMs = 300_000;
@@ -57,6 +57,7 @@ export function principalCaches(
       ...shared,
       type: leases,
       namespace,
+      indexers: recordsByAgent,
       // One watch for all of them: who holds an agent is never seen before that replica.
       labelSelector: leaseSelector(
         flags['enable-replicas'] ? [connectionLabels, replicaLabels, leaderLabels] : [connectionLabels],

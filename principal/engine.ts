@@ -29,6 +29,10 @@ import { shareAgents } from './share-agents.ts';
 /** Everything behind the principal's servers: the agents' sessions and what is synchronised and recorded on them. */
 export interface PrincipalEngine {
   readonly sessions: Sessions;
+  readonly open: OpenSessions;
+  readonly records: ConnectionRecords;
+  /** This process, as the connection records name it. */
+  readonly identity: string;
   readonly introductions: AgentIntroductions;
   readonly hub: HubSynchronisation;
   readonly modes: ModeSources;
@@ -99,7 +103,10 @@ export function startEngine(
     logger,
     signal,
   });
-  const open = new OpenSessions(isMapped, notifications?.presence);
+  const open = new OpenSessions(isMapped);
+  if (notifications !== undefined) {
+    open.subscribe(notifications.presence);
+  }
   const modes: ModeSources = { agents, recorded: (agent) => records.modeOf(agent) };
   const metrics = principalMetrics(registry, {
     connections: () => open.connections(),
@@ -223,6 +230,9 @@ export function startEngine(
   ]);
   return {
     sessions,
+    open,
+    records,
+    identity,
     introductions,
     hub,
     modes,

@@ -144,6 +144,13 @@ test('these are ours alone', () => {
     'ha-lease-name',
     'ha-lease-duration',
     'ha-lease-renew-deadline',
+    'fleet-page-listen',
+    'fleet-page-path',
+    'fleet-page-plaintext',
+    'fleet-page-login-url',
+    'fleet-page-proxy-ca-secret-name',
+    'fleet-page-proxy-names',
+    'fleet-page-proxy-loopback',
   ]);
 });
 

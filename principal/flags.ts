@@ -14,6 +14,7 @@ import {
   stringFlag,
 } from '../lib/ops/index.ts';
 import { endpointProblem } from '../lib/spiffe/index.ts';
+import { fleetPageFlags } from './fleet-page/flags.ts';
 
 const program = { prefix: 'ARGOCD_PRINCIPAL' } as const;
 const env = (name: string) => ({ env: `${program.prefix}_${name}` });
@@ -442,6 +443,7 @@ export const principalFlags = {
     ...env('HA_LEASE_RENEW_DEADLINE'),
     check: (value) => (value < 1_000 ? 'must be at least 1s' : undefined),
   }),
+  ...fleetPageFlags(env),
 };
 
 /** The values of `argocd-agent principal`'s flags. */

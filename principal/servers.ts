@@ -5,6 +5,7 @@ import { auditLog } from './audit/audit-log.ts';
 import { SelfRegistration } from './clusters/self-registration.ts';
 import type { PrincipalEngine } from './engine.ts';
 import { CertificateIssuer } from './enrolment/certificate-issuer.ts';
+import { startFleetPage } from './fleet-page/start.ts';
 import type { PrincipalInputs } from './inputs.ts';
 import { proxyRedis } from './live/redis/start.ts';
 import { proxyResources } from './live/resources/start.ts';
@@ -46,6 +47,7 @@ export async function startServers(
   const audit = auditLog(flags, program.registry, logger);
   const auditing = audit?.run(signal).catch(failed);
   const registration = selfRegistration(settings, program, inputs, engine, loggers);
+  const fleetPage = startFleetPage({ settings, program, inputs, engine, logger });
 
   const { replicas, peerPort } = inputs;
   if (replicas !== undefined && peerPort !== undefined) {
@@ -75,6 +77,7 @@ export async function startServers(
       clusterInfos.refused(error.agent ?? '', error.message);
       const { agent = '', message } = error;
       fleetEvents?.report('agent-refused', subjectOf(agent), { agent, reason: 'mode', message });
+      fleetPage?.refused(error.agent ?? '', error.message);
     },
     introductions,
     loggedIn: (agent) => registration?.loggedIn(agent),
@@ -133,6 +136,7 @@ export async function startServers(
       redisProxy,
       resourceProxy,
       auditing,
+      fleetPage?.ended.catch(failed),
       aborted(signal).then(() => peerPort?.close()),
     ]),
   };

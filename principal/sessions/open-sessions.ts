@@ -10,7 +10,7 @@ export interface OpenSession {
   isServed: boolean;
 }
 
-/** Learns which agents have a session, whether they are of the fleet or not. */
+/** Learns which agents have got a session, also another one, or lost their last, whether they are of the fleet or not. */
 export interface OpenSessionsListener {
   connected(agent: string, mode: string): void;
   disconnected(agent: string): void;
@@ -20,13 +20,11 @@ export interface OpenSessionsListener {
 export class OpenSessions {
   readonly #isMapped: (agent: string) => boolean;
   readonly #byAgent = new Map<string, OpenSession>();
-
-  readonly #listener: Partial<OpenSessionsListener>;
+  readonly #listeners = new Set<OpenSessionsListener>();
 
   /** @param isMapped whether the agent has a cluster Secret */
-  constructor(isMapped: (agent: string) => boolean, listener: Partial<OpenSessionsListener> = {}) {
+  constructor(isMapped: (agent: string) => boolean) {
     this.#isMapped = isMapped;
-    this.#listener = listener;
   }
 
   get(agent: string): OpenSession | undefined {
@@ -37,7 +35,9 @@ export class OpenSessions {
   add(open: OpenSession): void {
     const { agent, mode } = open.session;
     this.#byAgent.set(agent, open);
-    this.#listener.connected?.(agent, mode);
+    for (const listener of this.#listeners) {
+      listener.connected(agent, mode);
+    }
   }
 
   /** Returns false when a newer session of the agent has replaced this one. */
@@ -45,9 +45,16 @@ export class OpenSessions {
     const { agent } = open.session;
     const isNewest = this.#byAgent.get(agent) === open && this.#byAgent.delete(agent);
     if (isNewest) {
-      this.#listener.disconnected?.(agent);
+      for (const listener of this.#listeners) {
+        listener.disconnected(agent);
+      }
     }
     return isNewest;
+  }
+
+  /** Tells the listener from now on. */
+  subscribe(listener: OpenSessionsListener): void {
+    this.#listeners.add(listener);
   }
 
   all(): OpenSession[] {
@@ -73,4 +80,5 @@ export class OpenSessions {
   connections(): { readonly agent: string; readonly mode: string; readonly since: Date }[] {
     return this.all().map(({ session, since }) => ({ agent: session.agent, mode: session.mode, since }));
   }
+
 }

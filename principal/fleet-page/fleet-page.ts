@@ -1,0 +1,183 @@
+import type { ServerResponse } from 'node:http';
+import type { Logger } from '../../lib/base/index.ts';
+import type { PageAccess } from './access/page-access.ts';
+import type { PageViewer } from './access/page-viewers.ts';
+import { TokenRefusedError } from './access/session-tokens.ts';
+import { streamCluster, streamOverview } from './fleet-streams.ts';
+import type { FleetLens } from './model/fleet-lens.ts';
+import { readPageAssets } from './page-assets.ts';
+import type { PageLenses } from './page-lenses.ts';
+import type { PageAnswer, PageRequest } from './page-server.ts';
+import { clusterPage, clusterRegions, type ListedApplications } from './view/cluster-page.ts';
+import type { SafeHtml } from './view/html.ts';
+import { page } from './view/layout.ts';
+import { forbiddenNotice, notFoundNotice, signInNotice } from './view/notices.ts';
+import { overview } from './view/overview.ts';
+import { pageQuery } from './view/page-query.ts';
+import type { ViewerStream } from './viewer-stream.ts';
+
+/** Streams at once, of all viewers and of one. */
+const mostStreams = 200;
+const mostStreamsOfOne = 20;
+/** How often it is looked at whether a viewer who stays may still see what they see. */
+const recheckMs = 60_000;
+
+const assets = readPageAssets();
+
+/** What {@link FleetPage} shows, and to whom. */
+export interface FleetPageOptions {
+  readonly access: PageAccess;
+  readonly lenses: PageLenses;
+  /** The Applications of an agent that a viewer may see. */
+  readonly applications: (agent: string, viewer: PageViewer) => ListedApplications;
+  /** Where people log in, if Argo CD's own settings do not say it. */
+  readonly loginUrl: string;
+  readonly logger: Logger;
+  readonly signal: AbortSignal;
+}
+
+/** The pages of the fleet and their streams. It changes nothing, and shows nothing to anybody who has not proved who they are. */
+export class FleetPage {
+  readonly #options: FleetPageOptions;
+  readonly #streams = new Map<ViewerStream, string>();
+
+  constructor(options: FleetPageOptions) {
+    this.#options = options;
+    // Whoever may no longer see something does not get any more of it; the others come back at once.
+    options.access.onChange(() => {
+      for (const stream of this.#streams.keys()) {
+        stream.end(true);
+      }
+    });
+  }
+
+  /** Answers a request; undefined when it has become a stream. */
+  async handle(request: PageRequest, response: ServerResponse): Promise<PageAnswer | undefined> {
+    const { path, search } = request;
+    const asset = /^\/assets\/([a-z.]+)$/.exec(path)?.[1];
+    if (asset !== undefined && Object.hasOwn(assets, asset)) {
+      const { type, body } = assets[asset as keyof typeof assets];
+      return {
+        status: 200,
+        type,
+        body,
+        headers: { 'cache-control': search === '' ? 'public, max-age=300' : 'public, max-age=31536000, immutable' },
+      };
+    }
+    const root = path
+      .slice(1)
+      .split('/')
+      .map(() => '../')
+      .slice(1)
+      .join('');
+    const viewer = await this.#identify(request);
+    if (viewer === undefined) {
+      const loginUrl = this.#options.loginUrl || this.#options.access.loginUrl;
+      return this.#page({ status: 401, title: 'Sign in', root, main: signInNotice(loginUrl) });
+    }
+    const lens = this.#options.lenses.of(viewer);
+    if (lens === undefined) {
+      return this.#page({ status: 403, title: 'No cluster for you', root, viewer, main: forbiddenNotice(viewer.name) });
+    }
+    if (path === '/') {
+      const query = pageQuery(search);
+      const events = `events?view=${query.view}&since=${lens.model.revision}`;
+      return this.#page({ status: 200, title: titleOf(lens), root, viewer, events, main: overview(lens, query) });
+    }
+    if (path === '/events') {
+      return this.#stream(request, response, viewer, lens);
+    }
+    const agent = decoded(/^\/clusters\/([^/]{1,400})$/.exec(path)?.[1]);
+    const cluster = agent === undefined ? undefined : lens.get(agent);
+    if (agent === undefined || cluster === undefined) {
+      return this.#page({ status: 404, title: 'Not here', root, viewer, main: notFoundNotice(root) });
+    }
+    const list = this.#options.applications(agent, viewer);
+    const events = `../events?cluster=${encodeURIComponent(agent)}`;
+    const title = `${cluster.facts.title} · Fleet`;
+    return this.#page({ status: 200, title, root, viewer, events, main: clusterPage(cluster, list) });
+  }
+
+  async #identify({ caller }: Pick<PageRequest, 'caller'>): Promise<PageViewer | undefined> {
+    try {
+      return await this.#options.access.identify(caller);
+    } catch (error) {
+      if (!(error instanceof TokenRefusedError)) {
+        throw error;
+      }
+      this.#options.logger.debug(
+        { address: caller.address, reason: error.message },
+        'a viewer of the fleet page is not known',
+      );
+      return undefined;
+    }
+  }
+
+  #page(made: {
+    status: number;
+    title: string;
+    root: string;
+    viewer?: PageViewer;
+    events?: string;
+    main: SafeHtml;
+  }): PageAnswer {
+    const { status, title, root, viewer, events, main } = made;
+    const digests = { style: assets['fleet.css'].digest, script: assets['fleet.js'].digest };
+    const frame = { title, root, viewer: viewer?.name, events, assets: digests, main };
+    return { status, type: 'text/html; charset=utf-8', body: page(frame).text };
+  }
+
+  #stream(request: PageRequest, response: ServerResponse, viewer: PageViewer, lens: FleetLens): PageAnswer | undefined {
+    const { signal } = this.#options;
+    const own = [...this.#streams.values()].filter((name) => name === viewer.name).length;
+    if (this.#streams.size >= mostStreams || own >= mostStreamsOfOne) {
+      return { status: 503, type: 'text/plain', body: 'too many viewers\n', headers: { 'retry-after': '30' } };
+    }
+    const given = new URLSearchParams(request.search);
+    const agent = given.get('cluster');
+    const since = Number(request.header('last-event-id') ?? given.get('since') ?? Number.NaN);
+    const regions = () => {
+      const cluster = lens.get(agent ?? '');
+      return cluster && clusterRegions(cluster, this.#options.applications(agent ?? '', viewer));
+    };
+    const view = given.get('view') === 'table' ? 'table' : 'map';
+    const stream =
+      agent === null
+        ? streamOverview({ response, lens, view, since, signal })
+        : streamCluster({ response, lens, agent, regions, signal });
+    if (stream === undefined) {
+      const body = 'retry: 2000\nevent: reload\ndata: {}\n\n';
+      return { status: 200, type: 'text/event-stream; charset=utf-8', body };
+    }
+    this.#streams.set(stream, viewer.name);
+    const recheck = setInterval(() => void this.#recheck(request, stream, viewer), recheckMs);
+    const left = viewer.expires === undefined ? undefined : viewer.expires.getTime() - Date.now();
+    // A timer of more than 24 days would end at once.
+    const expiry = left === undefined || left > 2 ** 31 - 1 ? undefined : setTimeout(() => stream.end(true), left);
+    response.once('close', () => {
+      clearInterval(recheck);
+      clearTimeout(expiry);
+      this.#streams.delete(stream);
+    });
+    return undefined;
+  }
+
+  async #recheck(request: PageRequest, stream: ViewerStream, viewer: PageViewer): Promise<void> {
+    const now = await this.#identify(request).catch(() => undefined);
+    if (now?.name !== viewer.name) {
+      stream.end(true);
+    }
+  }
+}
+
+function titleOf({ totals }: FleetLens): string {
+  return `${totals.states.get('ready') ?? 0} of ${totals.clusters} ready · Fleet`;
+}
+
+function decoded(text: string | undefined): string | undefined {
+  try {
+    return text === undefined ? undefined : decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
+}
