@@ -1,0 +1,107 @@
+import { createHmac, randomUUID } from 'node:crypto';
+import { request } from 'node:https';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import {
+  application,
+  freePort,
+  mapAgent,
+  namespace,
+  type Pair,
+  pairApplications,
+  put,
+  type Redis,
+  startPair,
+  startRedis,
+} from '../../e2e/pair/index.ts';
+import { until } from '../../lib/base/testing.ts';
+import { configMaps, namespaces } from '../../lib/kube/index.ts';
+
+// The page of a real principal, with a real agent, before a real API server.
+
+const key = 'the-key-that-argo-cd-signs-its-sessions-with';
+let pair: Pair;
+let redis: Redis;
+let port: number;
+
+beforeAll(async () => {
+  [redis, port] = await Promise.all([startRedis(), freePort()]);
+  pair = await startPair({
+    principalArgs: [`--fleet-page-listen=127.0.0.1:${port}`, `--redis-server-address=127.0.0.1:${redis.port}`],
+  });
+  const { client } = pair.hub;
+  await put(client, 'argocd-secret', { 'server.secretkey': key });
+  await client.create(configMaps, { metadata: { name: 'argocd-cm', namespace }, data: { 'accounts.alice': 'login' } });
+  await client.create(configMaps, { metadata: { name: 'argocd-rbac-cm', namespace }, data: {} });
+});
+afterAll(async () => {
+  await pair?.stop();
+  await redis?.stop();
+});
+
+function session(account: string): string {
+  const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
+  const iat = Math.floor(Date.now() / 1000);
+  const claims = { iss: 'argocd', sub: `${account}:login`, jti: randomUUID(), iat, exp: iat + 600 };
+  const text = `${part({ alg: 'HS256' })}.${part(claims)}`;
+  return `${text}.${createHmac('sha256', key).update(text).digest('base64url')}`;
+}
+
+/** A page, by the hub's authority, as a browser with Argo CD's cookie gets it. */
+function get(path: string, token?: string): Promise<{ status: number; body: string }> {
+  const { promise, resolve, reject } = Promise.withResolvers<{ status: number; body: string }>();
+  const headers = token === undefined ? {} : { cookie: `other=1; argocd.token=${token}` };
+  request({ host: '127.0.0.1', port, path, headers, ca: pair.authority.certificate }, async (response) => {
+    const body = (await response.toArray()).join('');
+    resolve({ status: response.statusCode ?? 0, body });
+  })
+    .once('error', reject)
+    .end();
+  return promise;
+}
+
+test('the fleet of a real hub, for those alone who may see it', async () => {
+  const { hub, name } = pair;
+  const details = { details: () => pair.principal.output.slice(-3_000) };
+  const page = await until(
+    'the page shows the agent',
+    async () => {
+      const answer = await get('/', session('admin'));
+      return answer.body.includes(`data-agent="${name}" data-state="ready"`) && answer;
+    },
+    details,
+  );
+  expect(page).toMatchObject({ status: 200, body: expect.stringContaining('The one cluster is ready.') });
+  for (const token of [undefined, 'x', `${session('admin').slice(0, -2)}xx`, session('nobody')]) {
+    const refused = await get('/', token);
+    expect(refused.status).toBe(401);
+    expect(refused.body).not.toContain(name);
+  }
+  expect((await get('/', session('alice'))).status, 'no right').toBe(403);
+  await hub.client.mergePatch(
+    configMaps,
+    { namespace, name: 'argocd-rbac-cm' },
+    { data: { 'policy.csv': 'g, alice, role:readonly' } },
+  );
+  await until('the new policy counts', async () => (await get('/', session('alice'))).status === 200, details);
+
+  await hub.client.create(namespaces, { metadata: { name } });
+  await hub.client.create(pairApplications, application({ name: 'shop', namespace: name }));
+  await until(
+    'the Application is on the cluster’s page',
+    async () => (await get(`/clusters/${name}`, session('admin'))).body.includes(`${name}/shop`),
+    details,
+  );
+
+  await Promise.all(Array.from({ length: 49 }, (_, index) => mapAgent(hub.client, `more-${index}`)));
+  await until(
+    '50 clusters',
+    async () => (await get('/', session('admin'))).body.includes('<b>1</b> of <b>50</b> clusters are ready.'),
+    details,
+  );
+  await pair.agent.stop('SIGKILL');
+  await until(
+    'the agent is lost',
+    async () => (await get('/', session('admin'))).body.includes(`data-agent="${name}" data-state="lost"`),
+    details,
+  );
+});
