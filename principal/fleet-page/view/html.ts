@@ -41,7 +41,7 @@ const entities: Readonly<Record<string, string>> = {
 /**
  * A text of peers and objects as HTML shows it: markup is escaped, and characters that steer (control characters, line
  * separators, changes of the writing direction, lone surrogates, tags) are shown as U+FFFD. Joiners stay: emoji and scripts
- * need them.
+ * need them. Of marks on one character four stay: more reach into other lines.
  */
 export function escapeHtml(text: string): string {
   return text
@@ -50,6 +50,7 @@ export function escapeHtml(text: string): string {
       /[\p{Cc}\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu,
       '\ufffd',
     )
+    .replace(/(\p{M}{4})\p{M}+/gu, '$1')
     .replace(/[&<>"'`]/g, (character) => entities[character] ?? '');
 }
 
