@@ -30,7 +30,7 @@ import { shareAgents } from './share-agents.ts';
 export interface PrincipalEngine {
   readonly sessions: Sessions;
   readonly open: OpenSessions;
-  readonly records: ConnectionRecords;
+  readonly records: AgentRecords;
   /** This process, as the connection records name it. */
   readonly identity: string;
   readonly introductions: AgentIntroductions;

@@ -128,8 +128,8 @@ function followFleet(
     deleted: (last) => touch(tally.delete(keyOf(last.metadata))),
   });
   agents.subscribe({ unmapped: (agent) => certificates.delete(agent), changed: (agent) => model.touch(agent) });
-  const touch = (agent: string) => model.touch(agent);
-  open.subscribe({ connected: touch, disconnected: touch });
+  const changed = (agent: string) => model.touch(agent);
+  open.subscribe({ connected: changed, disconnected: changed });
   const heard = (lease: Parameters<typeof readConnectionRecord>[0]) => touch([readConnectionRecord(lease).agent]);
   caches.Leases.subscribe({ added: heard, updated: (_old, now) => heard(now), deleted: heard });
   const sampler = setInterval(() => void model.sample(), historyStepMs);

@@ -80,5 +80,4 @@ export class OpenSessions {
   connections(): { readonly agent: string; readonly mode: string; readonly since: Date }[] {
     return this.all().map(({ session, since }) => ({ agent: session.agent, mode: session.mode, since }));
   }
-
 }
