@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
-const everywhere = ['bin', 'controller', 'principal', 'agent', 'ctl', 'lib', 'proto', 'e2e', 'bench', 'charts'];
+const everywhere = ['bin', 'controller', 'principal', 'agent', 'ctl', 'lib', 'proto', 'e2e', 'bench', 'charts', 'site'];
 const files = (suffix: string) => everywhere.map((folder) => `${folder}/**/*.${suffix}.ts`);
 
 /**

@@ -1,29 +1,6 @@
 #!/usr/bin/env node
-import {
-  adoptCommand,
-  applyCrdsCommand,
-  basicCommand,
-  controllerCommand,
-  releaseCommand,
-  renderCommand,
-  uninstallCommand,
-} from '../controller/index.ts';
-import { runExecutable, runMain, versionCommand } from '../lib/ops/index.ts';
-
-const executable = {
-  name: 'gitops-controller',
-  summary: 'Enrolls the managed clusters of an Open Cluster Management hub into its Argo CD',
-  commands: [
-    controllerCommand,
-    basicCommand,
-    renderCommand,
-    uninstallCommand,
-    adoptCommand,
-    releaseCommand,
-    applyCrdsCommand,
-    versionCommand('gitops-controller'),
-  ],
-};
+import { runExecutable, runMain } from '../lib/ops/index.ts';
+import { gitOpsController } from './gitops-controller-commands.ts';
 
 // The original takes flags only: without a command it is what --mode says, or the controller.
 const given = process.argv.slice(2);
@@ -34,4 +11,4 @@ const isBasic = given.some(
 const hasCommand = first !== undefined && (!first.startsWith('-') || ['--help', '-h', '--version'].includes(first));
 const args = hasCommand ? given : [isBasic ? 'basic' : 'controller', ...given];
 
-await runMain((signal) => runExecutable(executable, { args, env: process.env, signal }));
+await runMain((signal) => runExecutable(gitOpsController, { args, env: process.env, signal }));
