@@ -12,7 +12,7 @@ import type { PrincipalInputs } from './inputs.ts';
 import { LiveAccess } from './live/live-access.ts';
 import { type LiveMetrics, liveMetrics } from './live/metrics.ts';
 import { outOfStepMetric, type PrincipalMetrics, principalMetrics } from './metrics.ts';
-import type { FleetEvents } from './notifications/fleet-events.ts';
+import type { FleetNotifications } from './notifications/fleet-events.ts';
 import { startNotifications } from './notifications/start.ts';
 import { countDelivery, observeState } from './observed-state.ts';
 import { AgentQuotas } from './quotas/agent-quotas.ts';
@@ -43,7 +43,7 @@ export interface PrincipalEngine {
   readonly liveMetrics: LiveMetrics;
   readonly observerOf: ReturnType<typeof queueMetrics>;
   /** Undefined unless `--events-sink-url`. */
-  readonly fleetEvents: FleetEvents | undefined;
+  readonly fleetEvents: FleetNotifications | undefined;
   /** Resolves when the work queues have ended, after the program's signal. */
   readonly ended: Promise<unknown>;
   /** Records all agents as disconnected. Call it when the sessions and the queues have ended. */

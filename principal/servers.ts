@@ -9,7 +9,7 @@ import { startFleetPage } from './fleet-page/start.ts';
 import type { PrincipalInputs } from './inputs.ts';
 import { proxyRedis } from './live/redis/start.ts';
 import { proxyResources } from './live/resources/start.ts';
-import { subjectOf } from './notifications/presence.ts';
+import { eventSubject } from './notifications/presence.ts';
 import { type PairServices, serveAgents } from './sessions/agent-server.ts';
 import type { PrincipalSettings } from './settings.ts';
 
@@ -76,7 +76,7 @@ export async function startServers(
       operators.refusedMode(error);
       clusterInfos.refused(error.agent ?? '', error.message);
       const { agent = '', message } = error;
-      fleetEvents?.report('agent-refused', subjectOf(agent), { agent, reason: 'mode', message });
+      fleetEvents?.report('agent-refused', eventSubject(agent), { agent, reason: 'mode', message });
       fleetPage?.refused(error.agent ?? '', error.message);
     },
     introductions,

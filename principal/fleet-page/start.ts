@@ -2,13 +2,13 @@ import type { Application, AppProject } from '../../lib/argocd/index.ts';
 import { annotations } from '../../lib/argocd/index.ts';
 import { aborted, type Logger, splitHostPort } from '../../lib/base/index.ts';
 import { type RunningProgram, startInformer } from '../../lib/bridge/index.ts';
-import { type ConfigMap, configMaps, type KubeObject, keyOf, parseKey } from '../../lib/kube/index.ts';
+import { connectionRecord } from '../../lib/clusters/index.ts';
+import { type ConfigMap, configMaps, type KubeObject, keyOf, type Lease, parseKey } from '../../lib/kube/index.ts';
 import { decodeSecret, followSecret, parseTrust, Reloadable } from '../../lib/ops/index.ts';
 import type { ServerTls } from '../../lib/wire/index.ts';
 import type { PrincipalEngine } from '../engine.ts';
 import type { PrincipalInputs } from '../inputs.ts';
 import { firstMaterial } from '../live/key-material.ts';
-import { readConnectionRecord } from '../sessions/connection-records.ts';
 import type { PrincipalSettings } from '../settings.ts';
 import { PageAccess } from './access/page-access.ts';
 import type { PageViewer } from './access/page-viewers.ts';
@@ -83,7 +83,7 @@ function followFleet(
   };
   const recordOf = (agent: string) => {
     const record = caches.Leases.byIndex('agent', agent)[0];
-    return record && readConnectionRecord(record);
+    return record && connectionRecord(record);
   };
   const model = new FleetModel({
     agents: () => agents.names(),
@@ -96,7 +96,7 @@ function followFleet(
       const session = open.get(agent);
       const record = recordOf(agent);
       // Connected to another replica, or to a former process that the agent has not come back from yet.
-      const elsewhere = record?.connected === true && record.holder !== identity ? record.since : undefined;
+      const elsewhere = record?.isConnected === true && record.holder !== identity ? dateOf(record.since) : undefined;
       const certificate = session?.session.peer.certificate;
       if (certificate !== undefined) {
         certificates.set(agent, certificate.validToDate);
@@ -108,7 +108,7 @@ function followFleet(
         mode: session?.session.mode ?? records.modeOf(agent) ?? cluster.mode ?? '',
         version: introductions.of(agent)?.version ?? record?.version ?? '',
         connectedSince,
-        lastSeen: connectedSince === undefined ? (records.lastSeen(agent) ?? record?.seen) : undefined,
+        lastSeen: connectedSince === undefined ? (records.lastSeen(agent) ?? dateOf(record?.lastSeen)) : undefined,
         pending: session === undefined ? 0 : hub.sync.stats(agent).pending,
         certificateEnds: certificates.get(agent),
         applications: tally.countsOf(agent),
@@ -130,7 +130,7 @@ function followFleet(
   agents.subscribe({ unmapped: (agent) => certificates.delete(agent), changed: (agent) => model.touch(agent) });
   const changed = (agent: string) => model.touch(agent);
   open.subscribe({ connected: changed, disconnected: changed });
-  const heard = (lease: Parameters<typeof readConnectionRecord>[0]) => touch([readConnectionRecord(lease).agent]);
+  const heard = (lease: Lease) => touch([connectionRecord(lease)?.agent ?? '']);
   caches.Leases.subscribe({ added: heard, updated: (_old, now) => heard(now), deleted: heard });
   const sampler = setInterval(() => void model.sample(), historyStepMs);
   signal.addEventListener('abort', () => clearInterval(sampler), { once: true });
@@ -255,4 +255,10 @@ async function serverTls(
       },
     }
   );
+}
+
+/** The moment that a record names; undefined when it is none. */
+function dateOf(text: string | undefined): Date | undefined {
+  const date = new Date(text ?? Number.NaN);
+  return Number.isNaN(date.getTime()) ? undefined : date;
 }

@@ -30,7 +30,7 @@ interface Notice {
 }
 
 /** Reports what happens to the fleet. */
-export interface FleetEvents {
+export interface FleetNotifications {
   /** Never waits and never throws. Events of one type about one subject are limited to some a minute. */
   report(type: FleetEventType, subject: string, data: object): void;
   /** Sends until aborted. */
@@ -52,7 +52,7 @@ export function fleetEvents(
   registry: Registry,
   logger: Logger,
   capacity = 1_000,
-): FleetEvents | undefined {
+): FleetNotifications | undefined {
   const { 'events-sink-url': url, 'events-mode': mode, namespace } = flags;
   if (url === '') {
     return undefined;

@@ -1,15 +1,15 @@
-import type { FleetEvents } from './fleet-events.ts';
+import type { FleetNotifications } from './fleet-events.ts';
 
 /** An agent that is back within this time, as after an update, was never lost. */
 const lostAfterMs = 15_000;
 
 /** Reports which agents connect and which are lost. */
 export class Presence {
-  readonly #events: Pick<FleetEvents, 'report'>;
+  readonly #events: Pick<FleetNotifications, 'report'>;
   readonly #lostAfterMs: number;
   readonly #leaving = new Map<string, NodeJS.Timeout>();
 
-  constructor(events: Pick<FleetEvents, 'report'>, afterMs = lostAfterMs) {
+  constructor(events: Pick<FleetNotifications, 'report'>, afterMs = lostAfterMs) {
     this.#events = events;
     this.#lostAfterMs = afterMs;
   }
@@ -19,7 +19,7 @@ export class Presence {
     if (this.#forget(agent)) {
       return;
     }
-    this.#events.report('agent-connected', subjectOf(agent), { agent, mode, version });
+    this.#events.report('agent-connected', eventSubject(agent), { agent, mode, version });
   }
 
   /** The agent has no stream any more. */
@@ -28,7 +28,7 @@ export class Presence {
     const since = new Date().toISOString();
     const timer = setTimeout(() => {
       this.#leaving.delete(agent);
-      this.#events.report('agent-lost', subjectOf(agent), { agent, since });
+      this.#events.report('agent-lost', eventSubject(agent), { agent, since });
     }, this.#lostAfterMs);
     this.#leaving.set(agent, timer);
     timer.unref();
@@ -48,6 +48,6 @@ export class Presence {
 }
 
 /** The subject of an event about an agent or its cluster. */
-export function subjectOf(agent: string): string {
+export function eventSubject(agent: string): string {
   return `agents/${agent}`;
 }

@@ -4,13 +4,13 @@ import type { MappedAgents } from '../clusters/mapped-agents.ts';
 import type { PrincipalCredentials } from '../credentials.ts';
 import type { PrincipalFlags } from '../flags.ts';
 import type { OpenSessionsListener } from '../sessions/open-sessions.ts';
-import { type FleetEvents, fleetEvents } from './fleet-events.ts';
-import { Presence, subjectOf } from './presence.ts';
+import { type FleetNotifications, fleetEvents } from './fleet-events.ts';
+import { eventSubject, Presence } from './presence.ts';
 import { watchFleet } from './watch.ts';
 
 /** The events of the fleet at work. */
 export interface Notifications {
-  readonly events: FleetEvents;
+  readonly events: FleetNotifications;
   /** Has to learn which agents connect. */
   readonly presence: OpenSessionsListener;
   /** Resolves after the program's signal, when the last events were sent or given up. */
@@ -40,8 +40,8 @@ export function startNotifications(fleet: {
   }
   const presence = new Presence(events);
   agents.subscribe({
-    mapped: (agent) => events.report('cluster-enrolled', subjectOf(agent), { agent }),
-    unmapped: (agent) => events.report('cluster-left', subjectOf(agent), { agent }),
+    mapped: (agent) => events.report('cluster-enrolled', eventSubject(agent), { agent }),
+    unmapped: (agent) => events.report('cluster-left', eventSubject(agent), { agent }),
   });
   const watched = {
     agents: fleet.connected,

@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import { sleep } from '../../lib/base/index.ts';
-import type { FleetEvents } from './fleet-events.ts';
-import { subjectOf } from './presence.ts';
+import type { FleetNotifications } from './fleet-events.ts';
+import { eventSubject } from './presence.ts';
 
 /** What only time tells: it has to be looked at. */
 const everyMs = 60_000;
@@ -19,7 +19,7 @@ export interface WatchedFleet {
 
 /** Reports agents that stay out of step and certificates that are near their end, once each, until aborted. */
 export async function watchFleet(
-  events: Pick<FleetEvents, 'report'>,
+  events: Pick<FleetNotifications, 'report'>,
   fleet: WatchedFleet,
   signal: AbortSignal,
   intervalMs = everyMs,
@@ -32,7 +32,7 @@ export async function watchFleet(
       if (oldestMs > fleet.outOfStepAfterMs) {
         lateNow.add(agent);
         if (!late.has(agent)) {
-          events.report('agent-out-of-step', subjectOf(agent), { agent, seconds: Math.round(oldestMs / 1_000) });
+          events.report('agent-out-of-step', eventSubject(agent), { agent, seconds: Math.round(oldestMs / 1_000) });
         }
       }
     }

@@ -268,35 +268,5 @@ export function agentLeaseName(agent: string): string {
   return (prefix + agent).slice(0, 253);
 }
 
-/** What a connection record says. */
-export interface ConnectionRecord {
-  readonly agent: string;
-  readonly connected: boolean;
-  /** The process that the agent is connected to. */
-  readonly holder: string;
-  /** Empty when the agent is not connected. */
-  readonly version: string;
-  /** Since when it is connected. */
-  readonly since: Date | undefined;
-  /** When it was last connected, or the record was last written. */
-  readonly seen: Date | undefined;
-}
-
-/** Reads a record of any process. */
-export function readConnectionRecord({ metadata, spec = {} }: Lease): ConnectionRecord {
-  const time = (text: string | undefined) => {
-    const date = new Date(text ?? Number.NaN);
-    return Number.isNaN(date.getTime()) ? undefined : date;
-  };
-  return {
-    agent: metadata.labels?.[wellKnown.agentNameLabel] ?? '',
-    connected: metadata.annotations?.[connectedAnnotation] === 'true',
-    holder: spec.holderIdentity ?? '',
-    version: metadata.annotations?.[versionAnnotation] ?? '',
-    since: time(spec.acquireTime),
-    seen: time(spec.renewTime),
-  };
-}
-
 /** Index of the connection records by the agent's name. */
 export const recordsByAgent = { agent: ({ metadata }: Lease) => [metadata.labels?.[wellKnown.agentNameLabel] ?? ''] };

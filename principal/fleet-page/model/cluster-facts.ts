@@ -2,7 +2,7 @@
 export const clusterStates = ['refused', 'lost', 'attention', 'waiting', 'ready'] as const;
 
 /** One of {@link clusterStates}. */
-export type ClusterState = (typeof clusterStates)[number];
+export type ShownState = (typeof clusterStates)[number];
 
 /** Argo CD's health statuses, the worst first. */
 export const healthNames = ['Degraded', 'Missing', 'Unknown', 'Progressing', 'Suspended', 'Healthy'] as const;
@@ -55,7 +55,7 @@ export interface FleetCondition {
 
 /** A cluster as the page shows it. */
 export interface ClusterFacts extends ClusterSigns {
-  readonly state: ClusterState;
+  readonly state: ShownState;
   /** One short sentence: why it is not ready; empty when it is. */
   readonly why: string;
   readonly term: CertificateTerm;
@@ -78,7 +78,7 @@ export function clusterFacts(signs: ClusterSigns, now: Date): ClusterFacts {
   ];
   const isConnected = signs.connectedSince !== undefined;
   const trouble = conditions.find(({ ok, isMinor }) => ok === false && isMinor !== true);
-  const state: ClusterState = isConnected
+  const state: ShownState = isConnected
     ? trouble === undefined
       ? 'ready'
       : 'attention'

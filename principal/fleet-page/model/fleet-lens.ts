@@ -1,4 +1,4 @@
-import { type ClusterFacts, type ClusterState, certificateTerms, clusterStates, unhealthyOf } from './cluster-facts.ts';
+import { type ClusterFacts, certificateTerms, clusterStates, type ShownState, unhealthyOf } from './cluster-facts.ts';
 import type { FleetCluster, FleetModel } from './fleet-model.ts';
 
 /** Sums over the clusters that a lens shows. */
@@ -32,7 +32,7 @@ export class FleetLens {
   readonly #model: FleetModel;
   readonly #sees: (agent: string) => boolean;
   readonly #shown = new Map<string, FleetCluster>();
-  readonly #byState = new Map<ClusterState, Set<string>>();
+  readonly #byState = new Map<ShownState, Set<string>>();
   readonly #sums = {
     states: new Map<string, number>(),
     versions: new Map<string, number>(),

@@ -1,16 +1,16 @@
 import {
   type CertificateTerm,
-  type ClusterState,
   certificateTerms,
   clusterStates,
   healthNames,
+  type ShownState,
   syncNames,
 } from '../model/cluster-facts.ts';
 import { endingCertificates, type FleetLens } from '../model/fleet-lens.ts';
 import { rankedBars, shareBar, timeline } from './charts.ts';
 import { clusterEntry, clusterPath } from './cluster-entry.ts';
 import { abridged, html, SafeHtml } from './html.ts';
-import { type FleetOrder, fleetOrders, inOrder, isAsked, type PageQuery, queryText } from './page-query.ts';
+import { type FleetOrder, fleetOrders, isAsked, type PageQuery, queryText, sortedBy } from './page-query.ts';
 import { counted, moment, numeral, silentGlyph, stateWords, termWords } from './words.ts';
 
 /** The parts of the first page that show sums, by the names under which changes of them are sent. */
@@ -123,7 +123,7 @@ ${rankedBars(rest === 0 ? rows : [...rows, { name: 'others', count: rest, kind: 
 }
 
 function certificates({ totals }: FleetLens): SafeHtml {
-  const kinds: Readonly<Record<CertificateTerm, ClusterState | 'first'>> = {
+  const kinds: Readonly<Record<CertificateTerm, ShownState | 'first'>> = {
     expired: 'refused',
     week: 'lost',
     month: 'attention',
@@ -187,7 +187,7 @@ ${select('sort', 'Order', Object.entries(fleetOrders), query.sort)}
 }
 
 function entries(lens: FleetLens, query: PageQuery): SafeHtml {
-  const order = inOrder(query.sort);
+  const order = sortedBy(query.sort);
   const sorted = [...lens.clusters()].sort((a, b) => order(a.facts, b.facts));
   return new SafeHtml(
     sorted

@@ -62,7 +62,7 @@ export function isAsked(facts: ClusterFacts, { q, state, mode, version }: PageQu
 }
 
 /** Compares two clusters in an order; equal ones are in the order of their names. */
-export function inOrder(order: FleetOrder): (a: ClusterFacts, b: ClusterFacts) => number {
+export function sortedBy(order: FleetOrder): (a: ClusterFacts, b: ClusterFacts) => number {
   const key: Readonly<Record<FleetOrder, (facts: ClusterFacts) => number>> = {
     name: () => 0,
     trouble: ({ state }) => clusterStates.indexOf(state),

@@ -1,8 +1,8 @@
-import type { CertificateTerm, ClusterState } from '../model/cluster-facts.ts';
+import type { CertificateTerm, ShownState } from '../model/cluster-facts.ts';
 import { html, type SafeHtml } from './html.ts';
 
 /** What the states are called. */
-export const stateWords: Readonly<Record<ClusterState, string>> = {
+export const stateWords: Readonly<Record<ShownState, string>> = {
   refused: 'Refused',
   lost: 'Lost',
   attention: 'Needs attention',
@@ -39,11 +39,11 @@ export function moment(time: Date): SafeHtml {
 }
 
 /** The picture of a state, with its name for those who do not see it. */
-export function glyph(state: ClusterState, label = stateWords[state]): SafeHtml {
+export function glyph(state: ShownState, label = stateWords[state]): SafeHtml {
   return html`<svg class="glyph" role="img" aria-label="${label}"><use href="#g-${state}"></use></svg>`;
 }
 
 /** The same beside its name. */
-export function silentGlyph(state: ClusterState): SafeHtml {
+export function silentGlyph(state: ShownState): SafeHtml {
   return html`<svg class="glyph" aria-hidden="true"><use href="#g-${state}"></use></svg>`;
 }
