@@ -104,7 +104,11 @@ test('the active hub dies: the standby takes over what was acknowledged', async 
     async () => (await hubs.first.admin.status()).state === 'disconnected',
     logs(),
   );
+  const from = hubs.agent.output.length;
   expect(await hubs.first.admin.promote(false)).toBe('active');
+  // What was acknowledged is here, so the agent takes the copy over. Until then nobody could tell a deletion from a loss.
+  await hubs.agent.says(/Application written.*application=argocd\/after reason=principal-changed/, { after: from });
+  expect(uids(await copies())).toEqual(before);
   await hubs.first.cluster.client.delete(pairApplications, { namespace: hubs.agentName, name: 'after' });
   await has(copies, ['web', 'shop', 'last']);
   expect(before).toMatchObject(uids(await copies()));
