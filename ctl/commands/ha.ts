@@ -42,7 +42,7 @@ export const haCommands = [
       ) {
         return;
       }
-      const { state } = await withAdmin(ctl, { address: flags.address, timeoutMs: flags.timeout }, (admin) =>
+      const state = await withAdmin(ctl, { address: flags.address, timeoutMs: flags.timeout }, (admin) =>
         admin.promote(flags.force).catch(prefixed('promote failed')),
       );
       ctl.print(`Promoted. State is now: ${printable(state)}\n`);
@@ -59,7 +59,7 @@ export const haCommands = [
       ) {
         return;
       }
-      const { state } = await withAdmin(ctl, { address: flags.address, timeoutMs: flags.timeout }, (admin) =>
+      const state = await withAdmin(ctl, { address: flags.address, timeoutMs: flags.timeout }, (admin) =>
         admin.demote().catch(prefixed('demote failed')),
       );
       ctl.print(`Demoted. State is now: ${printable(state)}\n`);
