@@ -76,6 +76,28 @@ test('only the newest state of an object is written, and one after the other', a
   await end();
 });
 
+test('a change that came during a write holds back the numbers after it', async () => {
+  const { changes, written, done, failing, held, end } = setUp();
+  const [first, second] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  held.set('a', first);
+  changes.add(change('a', 1, 'one'));
+  await new Promise((resolve) => setImmediate(resolve));
+  changes.add(change('a', 2, 'two'));
+  changes.add(change('a', 3, 'three'));
+  failing.add('b');
+  changes.add(change('b', 4, 'four'));
+  held.set('a', second);
+  first.resolve();
+  await until(() => expect(done.at(-1)).toBe(1));
+  failing.delete('b');
+  await until(() => expect(written).toContain('b four'));
+  await until(() => expect(changes.lag).toBe(1));
+  expect(done.at(-1), 'the newest state of a is not written').toBe(1);
+  second.resolve();
+  await until(() => expect(done.at(-1)).toBe(4));
+  await end();
+});
+
 test('the stream is not read on while too many objects wait', async () => {
   const { changes, full, failing, end } = setUp();
   for (let name = 0; name < 2_001; name++) {

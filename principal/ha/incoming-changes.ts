@@ -27,8 +27,8 @@ interface Entry {
   /** Number of the oldest event about the object that is not done. */
   since: bigint;
   readonly at: number;
-  /** What came while `change` was being written. */
-  next: IncomingChange | undefined;
+  /** What came while `change` was being written: the newest, and since when. */
+  next: Pick<Entry, 'change' | 'since' | 'at'> | undefined;
   isWriting: boolean;
 }
 
@@ -41,7 +41,6 @@ const backoff: BackoffOptions = { initialMs: 200, maxMs: 15_000 };
  * the API server has taken it. A number counts as done when that is so for all up to it.
  */
 export class IncomingChanges {
-  /** In the order of the oldest event of each that is not done. */
   readonly #entries = new Map<string, Entry>();
   readonly #queue: WorkQueue;
   readonly #options: IncomingChangesOptions;
@@ -78,8 +77,8 @@ export class IncomingChanges {
 
   /** For how long the oldest of them has waited, ms. */
   get lagMs(): number {
-    const [first] = this.#entries.values();
-    return first === undefined ? 0 : performance.now() - first.at;
+    const now = performance.now();
+    return this.#entries.values().reduce((longest, { at }) => Math.max(longest, now - at), 0);
   }
 
   /** All objects up to this number are known to be in step, except for those that are being written. */
@@ -92,15 +91,11 @@ export class IncomingChanges {
     const key = `${change.kind.name}/${change.ref.namespace ?? ''}/${change.ref.name}`;
     const known = this.#entries.get(key);
     if (known === undefined) {
-      this.#entries.set(key, {
-        change,
-        since: change.sequence,
-        at: performance.now(),
-        next: undefined,
-        isWriting: false,
-      });
+      const at = performance.now();
+      this.#entries.set(key, { change, since: change.sequence, at, next: undefined, isWriting: false });
     } else if (known.isWriting) {
-      known.next = change;
+      const { since, at } = known.next ?? { since: change.sequence, at: performance.now() };
+      known.next = { change, since, at };
     } else {
       known.change = change;
     }
@@ -130,20 +125,14 @@ export class IncomingChanges {
       await this.#options.write(entry.change, signal);
     } catch (error) {
       entry.isWriting = false;
-      entry.change = entry.next ?? entry.change;
+      entry.change = entry.next?.change ?? entry.change;
       entry.next = undefined;
       throw error;
     }
     this.#entries.delete(key);
     const { next } = entry;
     if (next !== undefined) {
-      this.#entries.set(key, {
-        change: next,
-        since: next.sequence,
-        at: performance.now(),
-        next: undefined,
-        isWriting: false,
-      });
+      this.#entries.set(key, { ...next, next: undefined, isWriting: false });
       this.#queue.add(key);
     }
     this.#tellDone();
@@ -151,8 +140,9 @@ export class IncomingChanges {
   }
 
   #tellDone(): void {
-    const [first] = this.#entries.values();
-    this.#options.done(first === undefined ? this.#last : first.since - 1n);
+    // The entries are in no order: one that changed while it was written came again later. There are few.
+    const upTo = this.#entries.values().reduce((least, { since }) => (since <= least ? since - 1n : least), this.#last);
+    this.#options.done(upTo);
   }
 
   #tellFull(): void {
