@@ -16,9 +16,12 @@ import {
 import { applicationMetrics } from '../principal/application-metrics.ts';
 import { auditLog } from '../principal/audit/audit-log.ts';
 import { fleetMetrics } from '../principal/fleet-metrics.ts';
+import { haMetrics } from '../principal/ha/metrics.ts';
+import { HaStateMachine } from '../principal/ha/states.ts';
 import { liveMetrics } from '../principal/live/metrics.ts';
 import { outOfStepMetric, principalMetrics } from '../principal/metrics.ts';
 import { fleetEvents } from '../principal/notifications/fleet-events.ts';
+import { replicaMetrics } from '../principal/replicas/metrics.ts';
 
 const root = join(import.meta.dirname, '..');
 const page = readFileSync(join(root, 'docs/metrics.md'), 'utf8');
@@ -59,6 +62,14 @@ function principal(): Registry {
     () => true,
     () => new Map(),
   );
+  replicaMetrics(registry, { agents: () => 0, live: () => 1, isLeader: () => true, isCurrent: () => true });
+  haMetrics(registry, new HaStateMachine(), {
+    followers: () => 0,
+    lag: () => ({ objects: 0, ms: 0 }),
+    isFollowing: () => false,
+    lastSequence: () => 0,
+    isFenced: () => true,
+  });
   return registry;
 }
 

@@ -3,6 +3,7 @@ import { createHash, generateKeyPairSync, webcrypto, X509Certificate } from 'nod
 import * as x509 from '@peculiar/x509';
 import { expect, test } from 'vitest';
 import { inspectCertificate, isIssuedBy, issueCertificate, type KeyCertificate } from './index.ts';
+import { signOwn } from './leaf.ts';
 
 /** An authority as somebody else's tool may make it. */
 async function foreignAuthority(
@@ -119,7 +120,7 @@ test.each([
   expect(inspectCertificate(certificate).notAfter.toISOString()).toBe(wanted);
 });
 
-test('an authority whose key cannot sign certificates for every peer is named', async () => {
+test('an authority with an Ed25519 key signs, and one whose key signs no certificates of TLS is named', async () => {
   const { privateKey, publicKey } = generateKeyPairSync('ed25519');
   const key = new Uint8Array(privateKey.export({ type: 'pkcs8', format: 'der' }));
   const certificate = await x509.X509CertificateGenerator.create(
@@ -137,7 +138,18 @@ test('an authority whose key cannot sign certificates for every peer is named', 
     certificate: certificate.toString('pem'),
     key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
   };
-  await expect(issueCertificate({ ...request, authority })).rejects.toThrow(
-    'key of the certificate authority: must be RSA or of an elliptic curve to sign, not ed25519',
+  const { certificate: leaf } = await issueCertificate({ ...request, authority });
+  expect(new X509Certificate(leaf).verify(publicKey)).toBe(true);
+  const other = generateKeyPairSync('ed448');
+  const own = {
+    ...{ commonName: 'a', organizations: [], hosts: [], usages: ['client'] as const },
+    ...{
+      notBefore: new Date(),
+      notAfter: new Date(),
+      publicKey: other.publicKey.export({ type: 'spki', format: 'der' }),
+    },
+  };
+  expect(() => signOwn(own, other.privateKey)).toThrow(
+    'must be RSA, of an elliptic curve or Ed25519 to sign, not ed448',
   );
 });

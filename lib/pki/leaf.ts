@@ -79,7 +79,7 @@ export function issuerOf(certificate: X509Certificate, key: KeyObject): Issuer {
 function signatureOf(key: KeyObject): AlgorithmIdentifier {
   const algorithm = signatures[key.asymmetricKeyType ?? ''];
   if (algorithm === undefined) {
-    const message = `must be RSA or of an elliptic curve to sign, not ${key.asymmetricKeyType}`;
+    const message = `must be RSA, of an elliptic curve or Ed25519 to sign, not ${key.asymmetricKeyType}`;
     throw new PkiError('BAD_KEY', 'key of the certificate authority', message);
   }
   return algorithm;
@@ -150,7 +150,7 @@ function attribute(type: string, text: string): RelativeDistinguishedName {
 
 /**
  * Signs a certificate for the signer's own key, whose subject and issuer are the leaf's common name; the result is DER.
- * @throws PkiError BAD_KEY when the key is neither RSA nor of an elliptic curve
+ * @throws PkiError BAD_KEY when the key is neither RSA nor of an elliptic curve nor Ed25519
  */
 export function signOwn(leaf: Leaf, key: KeyObject): Promise<Uint8Array> {
   const name = new Name([attribute(attributes.commonName, leaf.commonName)]);
