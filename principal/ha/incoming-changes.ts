@@ -78,7 +78,11 @@ export class IncomingChanges {
   /** For how long the oldest of them has waited, ms. */
   get lagMs(): number {
     const now = performance.now();
-    return this.#entries.values().reduce((longest, { at }) => Math.max(longest, now - at), 0);
+    let oldest = now;
+    for (const { at } of this.#entries.values()) {
+      oldest = Math.min(oldest, at);
+    }
+    return now - oldest;
   }
 
   /** All objects up to this number are known to be in step, except for those that are being written. */
@@ -141,7 +145,10 @@ export class IncomingChanges {
 
   #tellDone(): void {
     // The entries are in no order: one that changed while it was written came again later. There are few.
-    const upTo = this.#entries.values().reduce((least, { since }) => (since <= least ? since - 1n : least), this.#last);
+    let upTo = this.#last;
+    for (const { since } of this.#entries.values()) {
+      upTo = since <= upTo ? since - 1n : upTo;
+    }
     this.#options.done(upTo);
   }
 
