@@ -54,7 +54,7 @@ describe('the chart of the principal', () => {
 
   it.each([
     ['pki.addresses={https://hub}', 'pki'],
-    ['replicaCount=2', 'replicaCount'],
+    ['replicaCount=2,principal.ha.enabled=true', 'principal.ha.enabled needs replicaCount 1'],
     ['principal.auth=none', 'auth'],
     ['principal.destinationMapping=true', 'destinationMapping'],
     ['image.repository=x/argocd-agent', 'set image.tag'],
