@@ -99,7 +99,7 @@ function usageLines(executable: Executable, command: Command, own = false): stri
     'Flags:',
     ...flagLines(command.flags),
     '',
-    ...(executable.flags === undefined ? [] : ['Global Flags:', ...flagLines(globalFlags(executable, command)), '']),
+    ...globalFlagLines(executable, globalFlags(executable, command)),
   ];
 }
 
@@ -109,8 +109,16 @@ function globalFlags(executable: Executable, command: Command): FlagSet {
   return Object.fromEntries(own);
 }
 
+function globalFlagLines({ flags }: Executable, shown: FlagSet = flags ?? {}): string[] {
+  return flags === undefined ? [] : ['Global Flags:', ...rowsOf(Object.entries(shown)), ''];
+}
+
 function flagLines(flags: FlagSet): string[] {
-  const rows = [...Object.entries(flags), ['help', helpFlag] as const]
+  return rowsOf([...Object.entries(flags), ['help', helpFlag]]);
+}
+
+function rowsOf(flags: readonly (readonly [string, Flag<unknown>])[]): string[] {
+  const rows = flags
     .filter(([, flag]) => flag.hidden !== true)
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([name, flag]) => {
@@ -149,6 +157,7 @@ export function executableHelp(executable: Executable, path = ''): string {
     'Available Commands:',
     ...children.map(({ word, summary }) => `  ${word.padEnd(width)}   ${summary}`),
     '',
+    ...globalFlagLines(executable),
     `Use "${usage} [command] --help" for more information about a command.`,
     '',
   ].join('\n');
