@@ -49,7 +49,7 @@ export function textTable(rows: readonly (readonly string[])[]): string {
     .map((row) =>
       row.map((cell, index) => (index === row.length - 1 ? cell : cell.padEnd((widths[index] ?? 0) + 2))).join(''),
     )
-    .map((line) => `${line}\n`)
+    .map((line) => `${line.trimEnd()}\n`)
     .join('');
 }
 

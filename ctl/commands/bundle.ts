@@ -34,7 +34,9 @@ export const bundleCommand = ctlCommand({
     const archive = await promisify(gzip)(tarOf(files, now));
     // Never over another file, and for its owner alone.
     await writeFile(path, archive, { mode: 0o600, flag: 'wx' }).catch((cause: unknown) => {
-      throw new FatalError(`${path} cannot be written: ${(cause as Error).message}`, { cause });
+      const { code, message } = cause as NodeJS.ErrnoException;
+      const reason = code === 'EEXIST' ? 'it exists; give another --output-file' : message;
+      throw new FatalError(`${path} cannot be written: ${reason}`, { cause });
     });
     ctl.print(`${path}: ${files.length} files, ${Math.ceil(archive.length / 1024)} KiB\n`);
   },

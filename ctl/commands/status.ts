@@ -33,15 +33,15 @@ export const statusCommand = ctlCommand({
     const current = await followFleet(ctl.principal(), () => wake.resolve(), ctl.signal);
     const isTerminal = process.stdout.isTTY === true;
     let last = '';
+    const aborted = new Promise<void>((resolve) =>
+      ctl.signal.addEventListener('abort', () => resolve(), { once: true }),
+    );
     while (!ctl.signal.aborted) {
       const text = shownFleet(fleetOf(current()), output, new Date());
       if (text !== last) {
         ctl.print(isTerminal ? `\u001b[H\u001b[2J${text}` : `${last === '' ? '' : '\n'}${text}`);
         last = text;
       }
-      const aborted = new Promise<void>((resolve) =>
-        ctl.signal.addEventListener('abort', () => resolve(), { once: true }),
-      );
       await Promise.race([wake.promise, aborted]);
       await sleep(gatherMs, ctl.signal).catch(() => undefined);
       wake = Promise.withResolvers<void>();
@@ -65,8 +65,9 @@ export function shownFleet(fleet: FleetState, output: string, now: Date): string
   const certificates = fleet.certificates.map(({ secret, expires }) => `${secret} ${until(expires, now)}`).join(', ');
   const broken = fleet.fleets.filter(({ problem }) => problem !== '');
   return [
-    fleet.clusters.length === 0 ? 'No clusters.\n' : table,
-    `\n${connected} of ${fleet.clusters.length} connected\n`,
+    fleet.clusters.length === 0
+      ? 'No clusters: no cluster Secret in the namespace of the principal (-n) names an agent.\n'
+      : `${table}\n${connected} of ${fleet.clusters.length} connected\n`,
     certificates === '' ? '' : `Certificates end: ${certificates}\n`,
     broken.length === 0 ? '' : `\n${textTable(broken.map(({ name, problem }) => [`GitOpsCluster ${name}:`, problem]))}`,
   ].join('');

@@ -7,7 +7,7 @@ import { tlsSecretFaults } from './certificates.ts';
 import { blockedFaults } from './cluster-checks.ts';
 import type { Facts } from './facts.ts';
 import type { Diagnosis } from './finding.ts';
-import { authoritiesOf, paramsOf, redisFaults, secretNamed } from './hub-checks.ts';
+import { authoritiesOf, paramsOf, redisFaults, secretNamed, unknownFaults } from './hub-checks.ts';
 
 const mostSkewMs = 60_000;
 /** Names of the agent's certificate, by who makes it: this tool or `enroll`, the controller, OCM's registration agent. */
@@ -49,7 +49,7 @@ export function agentFaults(facts: Facts, hub: Facts, agent: string): Diagnosis[
   });
   const kubectl = `kubectl --context ${facts.context} --namespace ${namespace}`;
   if (facts.unreachable !== undefined) {
-    const what = `the API server of the cluster does not answer: ${facts.unreachable}`;
+    const what = `the API server of the cluster cannot be asked: ${facts.unreachable}`;
     return [
       finding('cluster-unreachable', what, facts.server, `kubectl --context ${facts.context} get --raw /version`),
     ];
@@ -60,10 +60,7 @@ export function agentFaults(facts: Facts, hub: Facts, agent: string): Diagnosis[
     const what = `the cluster's clock is ${Math.round(Math.abs(skewMs) / 1_000)} s ${skewMs > 0 ? 'ahead of' : 'behind'} the hub's`;
     findings.push(finding('cluster-clock-skew', what, facts.server, 'timedatectl status, on the nodes'));
   }
-  for (const plural of facts.refused) {
-    const what = `you may not list ${plural} on the cluster: what they would tell is not known`;
-    findings.push(finding('missing-right', what, `namespace ${namespace}`, `${kubectl} auth can-i list ${plural}`));
-  }
+  findings.push(...unknownFaults(facts, agent));
   for (const { account, verb, resource } of facts.missingRights) {
     const mend = `${kubectl} auth can-i ${verb} ${resource} --as system:serviceaccount:${namespace}:${account}`;
     findings.push(
@@ -75,14 +72,14 @@ export function agentFaults(facts: Facts, hub: Facts, agent: string): Diagnosis[
       ),
     );
   }
-  if (!facts.refused.has('secrets')) {
+  if (!facts.unknown.has('secrets')) {
     findings.push(...authorityFaults(facts, hub, finding), ...certificateFaultsOf(facts, hub, agent));
   }
   findings.push(...modeFaults(facts, hub, agent, finding));
   const deployment = agentDeployment(facts);
   const isWanted = deployment !== undefined && deployment.spec?.replicas !== 0;
   const isDown =
-    deployment === undefined ? !facts.refused.has('deployments') : isWanted && !deployment.status?.readyReplicas;
+    deployment === undefined ? !facts.unknown.has('deployments') : isWanted && !deployment.status?.readyReplicas;
   if (isDown || (deployment !== undefined && !isWanted)) {
     const name = deployment?.metadata.name ?? 'argocd-agent-agent';
     const what =
@@ -144,7 +141,9 @@ function certificateFaultsOf(facts: Facts, hub: Facts, agent: string): Diagnosis
     what: "the agent's client certificate",
     where,
     authorities: authoritiesOf(hub),
-    mend: `argocd-agentctl pki issue agent ${agent} --upsert --principal-context ${hub.context || 'HUB'} --agent-context ${facts.context} --agent-namespace ${facts.namespace}`,
+    mend: isOwn
+      ? `argocd-agentctl pki issue agent ${agent} --upsert --principal-context ${hub.context || 'HUB'} --agent-context ${facts.context} --agent-namespace ${facts.namespace}`
+      : `kubectl get csr, on the hub: one that waits must be approved; otherwise the log of OCM's registration agent on the cluster says why it is not renewed`,
   };
   const faults = tlsSecretFaults(secret, isOwn ? { ...base, commonName: agent } : base, hub.now);
   const certificate = secret === undefined ? '' : (decodeSecret(secret)['tls.crt'] ?? '');

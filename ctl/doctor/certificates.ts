@@ -21,7 +21,9 @@ export interface Examined {
   readonly mend: string;
 }
 
+/** Whoever renews a certificate does so before this: OCM's registration agent lets a day's certificate come to a fifth. */
 const soonMs = 7 * 24 * 3_600_000;
+const soonPart = 1 / 10;
 
 /** What is wrong with a certificate; the first thing only. */
 export function certificateFaults(examined: Examined, now: Date): Diagnosis[] {
@@ -46,8 +48,9 @@ export function certificateFaults(examined: Examined, now: Date): Diagnosis[] {
     if (commonName !== undefined && info.commonName !== commonName) {
       return fault('wrong-name', `is for ${JSON.stringify(info.commonName)}, not for ${JSON.stringify(commonName)}`);
     }
-    if (info.notAfter.getTime() - now.getTime() < soonMs) {
-      const text = `${what} ends at ${info.notAfter.toISOString()}, in less than 7 days`;
+    const lifetimeMs = info.notAfter.getTime() - info.notBefore.getTime();
+    if (info.notAfter.getTime() - now.getTime() < Math.min(soonMs, lifetimeMs * soonPart)) {
+      const text = `${what} ends at ${info.notAfter.toISOString()} and was not renewed`;
       return [{ id: 'certificate-ends-soon', cluster, what: text, where, mend }];
     }
     return [];

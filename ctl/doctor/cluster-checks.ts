@@ -92,7 +92,7 @@ export function clusterFaults(facts: Facts, agent: string): Diagnosis[] {
   const secret = facts.secrets.find((one) => isCluster(one) && agentNameOf(one) === agent);
   const params = paramsOf(facts);
   if (secret === undefined) {
-    if (facts.refused.has('secrets')) {
+    if (facts.unknown.has('secrets')) {
       return [];
     }
     const isNamed = facts.secrets.some(
@@ -128,7 +128,7 @@ export function clusterFaults(facts: Facts, agent: string): Diagnosis[] {
   findings.push(...clientCertificateFaults(facts, agent, secret, where));
   const isByNamespace = params['principal.destination-based-mapping'] !== 'true';
   const hasNamespace = facts.namespaces.some(({ metadata }) => metadata.name === agent);
-  if (Object.keys(params).length > 0 && isByNamespace && !facts.refused.has('namespaces') && !hasNamespace) {
+  if (Object.keys(params).length > 0 && isByNamespace && !facts.unknown.has('namespaces') && !hasNamespace) {
     const what = 'the namespace of its Applications does not exist on the hub';
     findings.push(finding('agent-namespace-missing', what, `Namespace ${agent}`, `kubectl create namespace ${agent}`));
   }
@@ -249,7 +249,7 @@ function connectionFaults(facts: Facts, agent: string, record: ConnectionRecord 
   const principal = facts.deployments.find(({ metadata }) => /principal/.test(metadata.name));
   // argocd-agent's own principal records no connections.
   const isSilent = record === undefined && isOriginalImage(principal?.spec?.template?.spec?.containers[0]?.image ?? '');
-  if (facts.refused.has('leases') || record?.isConnected === true || isSilent) {
+  if (facts.unknown.has('leases') || record?.isConnected === true || isSilent) {
     return [];
   }
   if (record === undefined) {

@@ -34,8 +34,8 @@ export interface Facts {
   readonly unreachable: string | undefined;
   /** How far the API server's clock is ahead of this machine's, in ms; undefined when it is not known. */
   readonly skewMs: number | undefined;
-  /** Plural names of the kinds that may not be listed. */
-  readonly refused: ReadonlySet<string>;
+  /** Kinds of which nothing is known, by their plural names: who asks may not list them, or the API server was silent. */
+  readonly unknown: ReadonlyMap<string, 'refused' | 'silent'>;
   readonly secrets: readonly Secret[];
   readonly configMaps: readonly ConfigMap[];
   readonly leases: readonly Lease[];
@@ -79,7 +79,7 @@ export const agentRights: readonly Right[] = [
   { verb: 'patch', group: 'argoproj.io', resource: 'applications', isLocal: true },
 ];
 
-/** Longest wait for one answer, in ms: the whole examination takes less than 5 s. */
+/** Longest wait for a side's answers, in ms: the whole examination takes less than 5 s. */
 const patienceMs = 3_000;
 
 /** Reads a side, everything at the same time. Never throws for what the side lacks. */
@@ -89,8 +89,8 @@ export async function readFacts(
   signal: AbortSignal,
 ): Promise<Facts> {
   const limited = AbortSignal.any([signal, AbortSignal.timeout(patienceMs)]);
-  const refused = new Set<string>();
-  const base = { namespace, context, server: client.server, refused };
+  const unknown = new Map<string, 'refused' | 'silent'>();
+  const base = { namespace, context, server: client.server, unknown };
   const answer = await askVersion(client, limited);
   const none = { secrets: [], configMaps: [], leases: [], services: [], endpointSlices: [], deployments: [] };
   const rest = { events: [], namespaces: [], fleets: [], addOns: [], missingRights: [] };
@@ -105,10 +105,15 @@ export async function readFacts(
       return await client.list(type, { ...options, signal: limited });
     } catch (error) {
       if (isForbidden(error)) {
-        refused.add(type.plural);
+        unknown.set(type.plural, 'refused');
         return [];
       }
-      if (isNotFound(error) || limited.aborted) {
+      if (isNotFound(error)) {
+        return [];
+      }
+      signal.throwIfAborted();
+      if (limited.aborted) {
+        unknown.set(type.plural, 'silent');
         return [];
       }
       throw error;

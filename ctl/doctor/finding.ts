@@ -17,6 +17,7 @@ const order = [
   'hub-unreachable',
   'clock-skew',
   'missing-right',
+  'no-answer',
   'namespace-missing',
   'authority-missing',
   'authority-invalid',

@@ -48,7 +48,7 @@ export function hubFaults(facts: Facts): Diagnosis[] {
     mend,
   });
   if (facts.unreachable !== undefined) {
-    const what = `the API server of the hub does not answer: ${facts.unreachable}`;
+    const what = `the API server of the hub cannot be asked: ${facts.unreachable}`;
     return [finding('hub-unreachable', what, facts.server, 'kubectl config view --minify; kubectl get --raw /version')];
   }
   const findings: Diagnosis[] = [];
@@ -57,25 +57,15 @@ export function hubFaults(facts: Facts): Diagnosis[] {
     const what = `the clock of the hub's API server is ${Math.abs(seconds)} s ${seconds > 0 ? 'ahead of' : 'behind'} this machine's`;
     findings.push(finding('clock-skew', what, facts.server, 'timedatectl status, on both machines'));
   }
-  for (const plural of facts.refused) {
-    const mend = `kubectl auth can-i list ${plural} --namespace ${namespace}`;
-    findings.push(
-      finding(
-        'missing-right',
-        `you may not list ${plural}: what they would tell is not known`,
-        `namespace ${namespace}`,
-        mend,
-      ),
-    );
-  }
-  if (!facts.refused.has('namespaces') && !facts.namespaces.some(({ metadata }) => metadata.name === namespace)) {
+  findings.push(...unknownFaults(facts, ''));
+  if (!facts.unknown.has('namespaces') && !facts.namespaces.some(({ metadata }) => metadata.name === namespace)) {
     const mend = `kubectl create namespace ${namespace}, or give --principal-namespace`;
     findings.push(
       finding('namespace-missing', 'the namespace of the principal does not exist', `Namespace ${namespace}`, mend),
     );
     return findings;
   }
-  if (!facts.refused.has('secrets')) {
+  if (!facts.unknown.has('secrets')) {
     findings.push(...secretFaults(facts));
   }
   for (const { account, verb, resource } of facts.missingRights) {
@@ -93,6 +83,29 @@ export function hubFaults(facts: Facts): Diagnosis[] {
     }
   }
   return findings;
+}
+
+/** Kinds of a side that could not be listed: nothing that they would tell is known, so nothing is said of them. */
+export function unknownFaults({ unknown, namespace, context }: Facts, cluster: string): Diagnosis[] {
+  const kubectl = `kubectl${context === '' ? '' : ` --context ${context}`} --namespace ${namespace}`;
+  const where = `namespace ${namespace}`;
+  return [...unknown].map(([plural, why]) =>
+    why === 'refused'
+      ? {
+          id: 'missing-right',
+          cluster,
+          what: `you may not list ${plural}: what they would tell is not known`,
+          where,
+          mend: `${kubectl} auth can-i list ${plural}`,
+        }
+      : {
+          id: 'no-answer',
+          cluster,
+          what: `the API server did not list ${plural} in time: what they would tell is not known`,
+          where,
+          mend: `again, when it has less to do; ${kubectl} get ${plural}`,
+        },
+  );
 }
 
 function secretFaults(facts: Facts): Diagnosis[] {
@@ -205,7 +218,7 @@ export function redisFaults(
   const redis = facts.services.find(({ metadata }) => /^argocd-redis(-ha-haproxy)?$/.test(metadata.name));
   const address = paramsOf(facts)['principal.redis.server.address'] ?? '';
   const isElsewhere = address !== '' && !address.startsWith('argocd-redis');
-  if (facts.refused.has('services') || isElsewhere || !hasArgoCd(facts.deployments)) {
+  if (facts.unknown.has('services') || isElsewhere || !hasArgoCd(facts.deployments)) {
     return [];
   }
   const mend = `kubectl --namespace ${namespace} get pods,services -l app.kubernetes.io/part-of=argocd`;
@@ -223,10 +236,10 @@ export function redisFaults(
 const hasArgoCd = (all: readonly Deployment[]) =>
   all.some(({ metadata }) => metadata.labels?.['app.kubernetes.io/part-of'] === 'argocd');
 
-function hasEndpoints({ endpointSlices: slices, refused }: Facts, { metadata }: Service): boolean {
+function hasEndpoints({ endpointSlices: slices, unknown }: Facts, { metadata }: Service): boolean {
   const own = (slice: EndpointSlice) => slice.metadata.labels?.['kubernetes.io/service-name'] === metadata.name;
   return (
-    refused.has('endpointslices') ||
+    unknown.has('endpointslices') ||
     slices.some((slice) => own(slice) && slice.endpoints?.some(({ conditions }) => conditions?.ready !== false))
   );
 }

@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto';
 import { lookup } from 'node:dns/promises';
 import { connect as connectTcp, isIP } from 'node:net';
 import { connect as connectTls, type PeerCertificate } from 'node:tls';
@@ -69,15 +70,15 @@ function certificateOfServer(
     const mend = 'argocd-agentctl pki issue principal --upsert, then restart a principal that does not read it again';
     return fault('server-certificate-expired', `the server's certificate expired at ${peer.valid_to}`, mend);
   }
-  const names = (peer.subjectaltname ?? '').split(', ').map((one) => one.replace(/^(DNS|IP Address):/, ''));
-  const isNamed = names.some(
-    (name) => name === host || (name.startsWith('*.') && host.replace(/^[^.]+/, '*') === name),
-  );
-  if (!isNamed) {
+  const parsed = new X509Certificate(peer.raw);
+  // As Go does: the subject's common name does not count.
+  const named = isIP(host) === 0 ? parsed.checkHost(host, { subject: 'never' }) : parsed.checkIP(host);
+  if (named === undefined) {
+    const names = (parsed.subjectAltName ?? '').replaceAll(/DNS:|IP Address:/g, '');
     const mend = `argocd-agentctl pki issue principal --upsert ${isIP(host) ? '--ip' : '--dns'} ${host}`;
     return fault(
       'server-certificate-wrong-host',
-      `the server's certificate is for ${names.join(', ') || 'no name'}, not for ${host}`,
+      `the server's certificate is for ${names || 'no name'}, not for ${host}`,
       mend,
     );
   }

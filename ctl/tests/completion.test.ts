@@ -1,4 +1,7 @@
 import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { completionScript } from '../completion.ts';
 import { ctlExecutable } from '../executable.ts';
@@ -32,7 +35,11 @@ test.each(['zsh', 'fish'] as const)(
       expect(out).toContain(words.at(-1));
       expect(out).toContain(words.join(' '));
     }
-    const { error, status, stderr } = spawnSync(shell, ['-n', '/dev/stdin'], { input: out, encoding: 'utf8' });
+    const folder = mkdtempSync(join(tmpdir(), 'completion-'));
+    const file = join(folder, shell);
+    writeFileSync(file, out);
+    const { error, status, stderr } = spawnSync(shell, ['-n', file], { encoding: 'utf8' });
+    rmSync(folder, { recursive: true });
     if (error === undefined) {
       expect([status, stderr]).toEqual([0, '']);
     }

@@ -410,7 +410,7 @@ test('who may not see Secrets is told so', async () => {
   const kubeconfig = await cluster.kubeconfigFor({ user: 'nobody' });
   const { code, out } = await runCtl(['doctor', '--kubeconfig', kubeconfig]);
   expect(out).toContain('you may not list secrets: what they would tell is not known (missing-right)');
-  expect(out).toContain('mend:  kubectl auth can-i list secrets --namespace argocd');
+  expect(out).toContain('mend:  kubectl --namespace argocd auth can-i list secrets');
   expect(code).toBe(1);
 });
 

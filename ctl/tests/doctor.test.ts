@@ -67,7 +67,7 @@ beforeAll(async () => {
     now: new Date(),
     unreachable: undefined,
     skewMs: 100,
-    refused: new Set(),
+    unknown: new Map(),
     secrets: [
       tls('argocd-agent-ca', authority),
       tls('argocd-agent-principal-tls', await issue(authority, 'principal')),
@@ -118,12 +118,19 @@ test('a healthy hub has no finding', () => {
   expect(judge(healthy, undefined, '')).toEqual([]);
 });
 
+test('a certificate ends soon when nobody renewed it in the last tenth of its time', () => {
+  const after = (days: number) => new Set(idsOf({ ...healthy, now: new Date(Date.now() + days * day) }));
+  expect(after(25)).toEqual(new Set());
+  expect(after(28)).toEqual(new Set(['certificate-ends-soon']));
+});
+
 const past = new Date(Date.now() - 60 * day);
 
 test.each<[string, (facts: Changeable) => void | Promise<void>]>([
   ['hub-unreachable', (facts) => void Object.assign(facts, { unreachable: 'refused' })],
   ['clock-skew', (facts) => void Object.assign(facts, { skewMs: 3_600_000 })],
-  ['missing-right', (facts) => void Object.assign(facts, { refused: new Set(['secrets']), secrets: [] })],
+  ['missing-right', (facts) => void Object.assign(facts, { unknown: new Map([['secrets', 'refused']]), secrets: [] })],
+  ['no-answer', (facts) => void Object.assign(facts, { unknown: new Map([['secrets', 'silent']]), secrets: [] })],
   ['namespace-missing', (facts) => void Object.assign(facts, { namespaces: [] })],
   ['authority-missing', without('argocd-agent-ca')],
   [

@@ -45,7 +45,7 @@ test('a change that has arrived, with the times between', () => {
   expect(waiting(stations)).toBeUndefined();
   expect(shownWay(stations, 'text', new Date(at(10)))).toBe(
     [
-      '   STATION   TIME                  AFTER  ',
+      '   STATION   TIME                  AFTER',
       '✓  hub       2026-06-01T12:00:01Z  +0s    argocd/shop, generation 3',
       '✓  agent     2026-06-01T11:00:00Z  +0s    east is connected (managed)',
       '✓  copy      2026-06-01T12:00:01Z  +0s    argocd/shop, generation 3',
