@@ -269,7 +269,7 @@ describe('without Open Cluster Management', { timeout: 400_000 }, () => {
     const before = await textOf('argocd-agent-principal-tls', 'tls.crt');
     const { dnsNames, ipAddresses } = inspectCertificate(before);
     const hosts = [...dnsNames, ...ipAddresses];
-    const server = await issueCertificate({ ...aging, commonName: principal, hosts, usages: ['server'] });
+    const server = await issueCertificate({ ...aging, commonName: principal, hosts, usages: ['server', 'client'] });
     await hub.client.mergePatch(
       secrets,
       { namespace, name: 'argocd-agent-principal-tls' },
