@@ -6,7 +6,7 @@ import { names } from '../authority.ts';
 import { tlsSecretFaults } from './certificates.ts';
 import { blockedFaults } from './cluster-checks.ts';
 import type { Facts } from './facts.ts';
-import type { Diagnosis } from './finding.ts';
+import { type Diagnosis, findingsAbout } from './finding.ts';
 import { authoritiesOf, paramsOf, redisFaults, secretNamed, unknownFaults } from './hub-checks.ts';
 
 const mostSkewMs = 60_000;
@@ -40,13 +40,7 @@ const agentDeployment = (facts: Facts) =>
 /** What is wrong on the cluster of an agent. */
 export function agentFaults(facts: Facts, hub: Facts, agent: string): Diagnosis[] {
   const { namespace } = facts;
-  const finding = (id: string, what: string, where: string, mend: string): Diagnosis => ({
-    id,
-    cluster: agent,
-    what,
-    where,
-    mend,
-  });
+  const finding = findingsAbout(agent);
   const kubectl = `kubectl --context ${facts.context} --namespace ${namespace}`;
   if (facts.unreachable !== undefined) {
     const what = `the API server of the cluster cannot be asked: ${facts.unreachable}`;

@@ -13,7 +13,7 @@ import { names } from '../authority.ts';
 import { firstProblem } from '../fleet/fleet.ts';
 import { certificateFaults } from './certificates.ts';
 import type { Facts } from './facts.ts';
-import type { Diagnosis } from './finding.ts';
+import { type Diagnosis, findingsAbout } from './finding.ts';
 import { authoritiesOf, paramsOf } from './hub-checks.ts';
 
 /** Events that are older are history. */
@@ -82,13 +82,7 @@ export function clusterSecretFaults(facts: Facts): Diagnosis[] {
 /** What is wrong with one agent, as far as the hub knows. */
 export function clusterFaults(facts: Facts, agent: string): Diagnosis[] {
   const { namespace, now } = facts;
-  const finding = (id: string, what: string, where: string, mend: string): Diagnosis => ({
-    id,
-    cluster: agent,
-    what,
-    where,
-    mend,
-  });
+  const finding = findingsAbout(agent);
   const secret = facts.secrets.find((one) => isCluster(one) && agentNameOf(one) === agent);
   const params = paramsOf(facts);
   if (secret === undefined) {

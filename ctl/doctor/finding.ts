@@ -85,3 +85,8 @@ export function inOrder(findings: readonly Diagnosis[]): Diagnosis[] {
   };
   return [...findings].sort((a, b) => rank(a) - rank(b) || (a.cluster < b.cluster ? -1 : 1));
 }
+
+/** Makes findings about one agent. */
+export function findingsAbout(cluster: string): (id: string, what: string, where: string, mend: string) => Diagnosis {
+  return (id, what, where, mend) => ({ id, cluster, what, where, mend });
+}
