@@ -5,7 +5,6 @@ import {
   durationFlag,
   type FlagValues,
   intFlag,
-  listFlag,
   notNegative,
   oneOf,
   positive,
@@ -29,9 +28,9 @@ export const agentFlags = {
     webSocketUsage: 'connect by WebSocket, for networks that only allow HTTP/1.1',
     mappingUsage: 'Applications keep the namespace that they have on the hub; the principal needs the same setting',
   }),
-  'server-address': listFlag({
+  'server-address': stringFlag({
     usage:
-      'host name or address of the principal; of several, with or without a port of their own, the first that can be used is',
+      'host name or address of the principal; of several, separated by commas and with or without a port of their own, the first that can be used is',
     ...env('REMOTE_SERVER'),
   }),
   'server-port': intFlag({

@@ -9,9 +9,7 @@ import { agentSettings } from './settings.ts';
 
 const read = (...args: string[]) =>
   agentSettings(parseFlags(agentFlags, { args: ['--agent-mode=managed', ...args], env: {} }).values);
-// Addresses add up.
-const options = (...args: string[]) =>
-  read(...(args.some((arg) => arg.startsWith('--server-address')) ? [] : ['--server-address=hub']), ...args);
+const options = (...args: string[]) => read('--server-address=default', ...args);
 
 test.each([
   [['--server-address=hub'], ['hub:443']],
@@ -21,10 +19,7 @@ test.each([
     ['--server-address=hub, hub2:8443 ,[fd00::1]:9443,fd00::2', '--server-port=444'],
     ['hub:444', 'hub2:8443', '[fd00::1]:9443', '[fd00::2]:444'],
   ],
-  [
-    ['--server-address=hub', '--server-address=hub2'],
-    ['hub:443', 'hub2:443'],
-  ],
+  [['--server-address=hub', '--server-address=hub2'], ['hub2:443']],
 ])('%j are the addresses %j', (args, addresses) => {
   const { server, otherServers } = connectionSettings(options(...args));
   expect([server, ...otherServers]).toEqual(addresses);

@@ -25,7 +25,7 @@ export interface AgentSettings {
  * @throws FatalError that names the flag and what to do
  */
 export function agentSettings(flags: AgentFlags, given: ReadonlySet<string> = new Set()): AgentSettings {
-  if (flags['server-address'].every((address) => address === '')) {
+  if (serverAddresses(flags).length === 0) {
     throw new FatalError(
       'No remote specified: set --server-address (ARGOCD_AGENT_REMOTE_SERVER) to the host name or address of the principal',
     );
@@ -123,4 +123,12 @@ function readCredentials(creds: string): LoginCredentials {
     throw new FatalError(`--creds: the first line of ${file} is not <name>:<password>`);
   }
   return { method, credentials: { clientid: line.slice(0, split), clientsecret: line.slice(split + 1) } };
+}
+
+/** The principals of `--server-address`, in order; the last flag counts, as with argocd-agent. */
+export function serverAddresses(flags: Pick<AgentFlags, 'server-address'>): string[] {
+  return flags['server-address']
+    .split(',')
+    .map((address) => address.trim())
+    .filter((address) => address !== '');
 }

@@ -24,7 +24,7 @@ import type { CertificateKeeper } from '../certificate-keeper.ts';
 import type { AgentCredentials } from '../credentials.ts';
 import type { LiveRequests } from '../live/requests.ts';
 import type { AgentMetrics } from '../metrics.ts';
-import type { AgentSettings } from '../settings.ts';
+import { type AgentSettings, serverAddresses } from '../settings.ts';
 import type { ClusterStatistics } from './cluster-statistics.ts';
 import { ReportPace } from './report-pace.ts';
 
@@ -166,7 +166,7 @@ function startHeartbeat(stream: EventStream, intervalMs: number): NodeJS.Timeout
 
 /** How the agent reaches the principal, besides its certificate. */
 export function connectionSettings({ flags }: Pick<AgentSettings, 'flags'>) {
-  const given = flags['server-address'].map((address) => address.trim()).filter((address) => address !== '');
+  const given = serverAddresses(flags);
   const [server = '', ...otherServers] = given.map((address) => {
     // Only in a list: a single address is taken as argocd-agent's agent takes it.
     const own = given.length > 1 ? splitHostPort(address) : undefined;
