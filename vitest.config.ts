@@ -20,6 +20,8 @@ export default defineConfig({
           // Of a test that takes a second: others may have most of the machine. Longer than until() waits: it says for what.
           testTimeout: 150_000,
           hookTimeout: 120_000,
+          // A module is loaded once for all files of a worker, which halves the time. So a test leaves no state behind.
+          isolate: false,
           // Vitest leaves a core free, which is one of two on a small machine.
           maxWorkers: availableParallelism(),
         },
