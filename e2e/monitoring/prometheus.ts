@@ -1,0 +1,97 @@
+import { existsSync } from 'node:fs';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { until } from '../../lib/base/testing.ts';
+import { freePort, spawnSupervised } from '../testbed/index.ts';
+
+const folder = '/usr/bin';
+/** Prometheus' tool that checks and tests rules. */
+export const promtool = join(folder, 'promtool');
+const prometheus = join(folder, 'prometheus');
+
+/** Why no Prometheus can be started; undefined when one can. */
+export const prometheusMissing =
+  existsSync(promtool) && existsSync(prometheus)
+    ? undefined
+    : `${prometheus} or ${promtool} is not installed (Debian: apt-get install prometheus)`;
+
+/** What a query answers: the labels and the value of each series. */
+export interface Sample {
+  readonly metric: Readonly<Record<string, string>>;
+  readonly value: number;
+}
+
+/** A Prometheus on a loopback address. */
+export interface Prometheus {
+  /** @throws Error with Prometheus' own message about the expression */
+  query(expression: string): Promise<Sample[]>;
+  stop(): Promise<void>;
+}
+
+/**
+ * Starts Prometheus; it answers queries when this resolves. It scrapes `ports` of 127.0.0.1 and evaluates its rules twice a second.
+ * @throws Error with its log when it ends or does not become ready
+ */
+export async function startPrometheus(options: {
+  /** Ports by the name of their job. */
+  readonly ports: Readonly<Record<string, number>>;
+  /** Files of rules, as text. */
+  readonly rules: readonly string[];
+}): Promise<Prometheus> {
+  const dir = await mkdtemp(join(tmpdir(), 'prometheus-'));
+  const port = await freePort();
+  const files = options.rules.map((_, index) => join(dir, `rules-${index}.yaml`));
+  await Promise.all(files.map((file, index) => writeFile(file, options.rules[index] ?? '')));
+  const config = {
+    global: { scrape_interval: '500ms', scrape_timeout: '500ms', evaluation_interval: '500ms' },
+    rule_files: files,
+    scrape_configs: Object.entries(options.ports).map(([job, target]) => ({
+      job_name: job,
+      static_configs: [{ targets: [`127.0.0.1:${target}`] }],
+    })),
+  };
+  const logFile = join(dir, 'log');
+  await writeFile(join(dir, 'config.yaml'), JSON.stringify(config));
+  const address = `127.0.0.1:${port}`;
+  const args = [
+    `--config.file=${dir}/config.yaml`,
+    `--storage.tsdb.path=${dir}/data`,
+    `--web.listen-address=${address}`,
+  ];
+  const process = await spawnSupervised(prometheus, args, { logFile, cwd: dir });
+  const stop = async () => {
+    await process.kill();
+    await rm(dir, { recursive: true });
+  };
+  try {
+    await until('Prometheus is ready', async () => {
+      return !process.running || (await fetch(`http://${address}/-/ready`)).ok;
+    });
+    if (!process.running) {
+      throw new Error('Prometheus has ended');
+    }
+  } catch (error) {
+    const log = await readFile(logFile, 'utf8');
+    await stop();
+    throw new Error(`Prometheus cannot be used:\n${log}`, { cause: error });
+  }
+  return {
+    async query(expression) {
+      const answer = await fetch(`http://${address}/api/v1/query`, {
+        method: 'POST',
+        body: new URLSearchParams({ query: expression }),
+      });
+      const { status, error, data } = (await answer.json()) as {
+        status: string;
+        error?: string;
+        data?: { result: { metric: Record<string, string>; value: [number, string] }[] };
+      };
+      if (status !== 'success' || data === undefined) {
+        throw new Error(`${expression}: ${error}`);
+      }
+      return data.result.map(({ metric, value: [, value] }) => ({ metric, value: Number(value) }));
+    },
+    stop,
+  };
+}

@@ -1,0 +1,135 @@
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { stringify } from 'yaml';
+import { until } from '../../lib/base/testing.ts';
+import { namespaces } from '../../lib/kube/index.ts';
+import { issueCertificate } from '../../lib/pki/index.ts';
+import { addonChart, agentChart } from '../hub/index.ts';
+import { ProxyClient } from '../live/proxy-client.ts';
+import {
+  application,
+  freePort,
+  namespace,
+  type Pair,
+  pairApplications,
+  type Redis,
+  startPair,
+  startRedis,
+} from '../pair/index.ts';
+import { alertsIn, expressionsOf } from './expressions.ts';
+import { type Prometheus, prometheusMissing, startPrometheus } from './prometheus.ts';
+
+// A real Prometheus scrapes a principal and an agent at work, with the alerts and dashboards that the charts deliver.
+
+const monitoring = (chart: string, file: string) => join(chart, 'files/monitoring', file);
+const dashboards = ['fleet-dashboard.json', 'cluster-dashboard.json'].flatMap((file) =>
+  expressionsOf(monitoring(addonChart, file)),
+);
+
+/** The rules of a file, whose alerts are raised after a second instead of minutes. */
+function hasty(file: string): string {
+  const rules = alertsIn(file).map((rule) => ({ ...rule, for: '1s' }));
+  return stringify({ groups: [{ name: 'hasty', rules }] });
+}
+
+if (prometheusMissing !== undefined) {
+  console.log(`Skipped: ${prometheusMissing}`);
+}
+
+describe.skipIf(prometheusMissing !== undefined)('Prometheus beside a principal and an agent', () => {
+  let pair: Pair;
+  let redis: { hub: Redis; cluster: Redis };
+  let prometheus: Prometheus;
+  beforeAll(async () => {
+    redis = { hub: await startRedis(), cluster: await startRedis() };
+    const ports = { resources: await freePort(), redis: await freePort() };
+    pair = await startPair({
+      principalArgs: [
+        `--resource-proxy-listen=127.0.0.1:${ports.resources}`,
+        `--redis-proxy-listen=127.0.0.1:${ports.redis}`,
+        `--redis-server-address=127.0.0.1:${redis.hub.port}`,
+      ],
+      agentArgs: [`--redis-addr=127.0.0.1:${redis.cluster.port}`],
+    });
+    prometheus = await startPrometheus({
+      ports: { principal: pair.principalMetricsPort, agent: pair.agentMetricsPort },
+      rules: [
+        hasty(monitoring(addonChart, 'principal-alerts.yaml')),
+        hasty(monitoring(agentChart, 'agent-alerts.yaml')),
+      ],
+    });
+    // Something of everything: a change on its way, a report, a live request.
+    const { hub, managed } = pair;
+    await hub.client.create(namespaces, { metadata: { name: pair.name } });
+    await hub.client.create(pairApplications, application({ name: 'guestbook', namespace: pair.name }));
+    const key = { name: 'guestbook', namespace };
+    await until('the copy', () => managed.client.get(pairApplications, key));
+    await managed.client.mergePatch(pairApplications, key, { status: { health: { status: 'Healthy' } } });
+    const client = await issueCertificate({ authority: pair.authority, commonName: pair.name, usages: ['client'] });
+    await new ProxyClient(ports.resources, pair.authority, client).send('GET', '/version');
+  });
+  afterAll(async () => {
+    await prometheus?.stop();
+    await pair?.stop();
+    await Promise.all([redis?.hub.stop(), redis?.cluster.stop()]);
+  });
+
+  const firing = async () => {
+    const alerts = await prometheus.query('ALERTS{alertstate="firing"}');
+    return alerts.map(({ metric }) => metric.alertname ?? '').toSorted();
+  };
+
+  test('every panel of the dashboards has data', async () => {
+    const expressions = dashboards
+      .filter((text) => !text.startsWith('label_values('))
+      .map((text) => text.replaceAll('$agent', pair.name).replaceAll('$__rate_interval', '10s'));
+    expect(expressions.length).toBeGreaterThan(25);
+    for (const expression of expressions) {
+      await until(`data of ${expression}`, async () => (await prometheus.query(expression)).length > 0);
+    }
+  });
+
+  test('no alert is raised while all is well', async () => {
+    await until(async () => expect(await firing()).toEqual([]));
+  });
+
+  test.each<[fault: string, alerts: string[], begin: () => Promise<void>, end: () => Promise<void>]>([
+    [
+      'the agent is gone',
+      ['ArgoCDAgentDisconnected'],
+      async () => {
+        await pair.agent.stop();
+      },
+      async () => pair.agent.start(),
+    ],
+    [
+      'the principal is gone',
+      ['ArgoCDAgentNotConnected', 'ArgoCDAgentPrincipalDown'],
+      async () => {
+        await pair.principal.stop('SIGKILL');
+      },
+      async () => pair.principal.start(),
+    ],
+    [
+      "the hub's Redis is gone",
+      ['ArgoCDAgentRedisDisconnected'],
+      () => redis.hub.stop(),
+      async () => {
+        redis.hub = await startRedis({ port: redis.hub.port });
+      },
+    ],
+    [
+      "the cluster's Redis is gone",
+      ['ArgoCDAgentClusterRedisDisconnected'],
+      () => redis.cluster.stop(),
+      async () => {
+        redis.cluster = await startRedis({ port: redis.cluster.port });
+      },
+    ],
+  ])('%s: %j', async (_, alerts, begin, end) => {
+    await begin();
+    await until(async () => expect(await firing()).toEqual(alerts));
+    await end();
+    await until(async () => expect(await firing()).toEqual([]));
+  });
+});
