@@ -6,8 +6,10 @@ import { hash } from 'bcryptjs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { until } from '../../lib/base/testing.ts';
 import { configMaps, type KubeClient, namespaces, secrets } from '../../lib/kube/index.ts';
-import { issueCertificate } from '../../lib/pki/index.ts';
+import { issueCertificate, type KeyCertificate } from '../../lib/pki/index.ts';
 import { ProxyClient } from '../live/proxy-client.ts';
+import { TerminalClient } from '../live/terminal-client.ts';
+import { type KubeletPod, kubeletPods, type Node, startNode } from '../node/index.ts';
 import {
   type AgentCluster,
   application,
@@ -243,23 +245,26 @@ describe.skipIf(original === undefined).each(sides)('$side, $way (ARGOCD_AGENT_B
 // Not the other way round: argocd-agent's principal has its proxies on fixed ports of all addresses.
 describe.skipIf(original === undefined)('our proxies, an agent of argocd-agent (ARGOCD_AGENT_BIN)', () => {
   let pair: Pair;
+  let node: Node;
+  let credential: KeyCertificate;
   let redis: { readonly hub: Redis; readonly cluster: Redis };
   let ports: { readonly resources: number; readonly redis: number };
 
   beforeAll(async () => {
     ports = { resources: await freePort(), redis: await freePort() };
     redis = { hub: await startRedis(), cluster: await startRedis() };
-    pair = await startPair({
-      originals: { agent: original },
-      principalArgs: [
-        `--resource-proxy-listen=127.0.0.1:${ports.resources}`,
-        `--redis-proxy-listen=127.0.0.1:${ports.redis}`,
-        `--redis-server-address=127.0.0.1:${redis.hub.port}`,
-      ],
-      agentArgs: [`--redis-addr=127.0.0.1:${redis.cluster.port}`],
-    });
+    const principalArgs = [
+      `--resource-proxy-listen=127.0.0.1:${ports.resources}`,
+      `--redis-proxy-listen=127.0.0.1:${ports.redis}`,
+      `--redis-server-address=127.0.0.1:${redis.hub.port}`,
+    ];
+    const agentArgs = [`--redis-addr=127.0.0.1:${redis.cluster.port}`];
+    pair = await startPair({ originals: { agent: original }, principalArgs, agentArgs });
+    node = await startNode({ cluster: pair.managed, dir: pair.managed.dir });
+    credential = await issueCertificate({ authority: pair.authority, commonName: pair.name, usages: ['client'] });
   });
   afterAll(async () => {
+    await node?.stop();
     await pair?.stop();
     await Promise.all([redis?.hub.stop(), redis?.cluster.stop()]);
   });
@@ -275,7 +280,6 @@ describe.skipIf(original === undefined)('our proxies, an agent of argocd-agent (
       data: { a: 'b' },
     });
     await client.create(configMaps, { metadata: { name: 'foreign', namespace: 'default' } });
-    const credential = await issueCertificate({ authority: pair.authority, commonName: pair.name, usages: ['client'] });
     const proxy = new ProxyClient(ports.resources, pair.authority, credential);
     const path = (name: string) => `/api/v1/namespaces/default/configmaps/${name}`;
     const read = () => proxy.send('GET', path('settings'));
@@ -289,6 +293,29 @@ describe.skipIf(original === undefined)('our proxies, an agent of argocd-agent (
     expect((await proxy.send('PATCH', path('settings'), { body, headers })).status).toBe(200);
     expect((await client.get(configMaps, { name: 'settings', namespace: 'default' }))?.data).toEqual({ a: 'c' });
     expect((await proxy.send('GET', path('foreign'))).status).toBeGreaterThanOrEqual(400);
+  });
+
+  test('logs and a terminal of a pod that Argo CD tracks', async () => {
+    const { client } = pair.managed;
+    const key = { name: 'web', namespace: 'default' };
+    const annotations = { 'argocd.argoproj.io/tracking-id': 'web:/Pod:default/web' };
+    const command = ['sh', '-c', 'echo hello; exec sleep 100000'];
+    await client.create(kubeletPods, {
+      metadata: { ...key, annotations },
+      spec: { terminationGracePeriodSeconds: 1, containers: [{ name: 'main', image: 'busybox', command }] },
+    } as KubeletPod);
+    const isRunning = async () => (await client.get(kubeletPods, key))?.status?.phase === 'Running';
+    await until('the pod runs', isRunning, { timeoutMs: 120_000 });
+    const path = '/api/v1/namespaces/default/pods/web';
+    const proxy = new ProxyClient(ports.resources, pair.authority, credential);
+    const logs = async () => (await proxy.send('GET', `${path}/log?container=main`)).text.includes('hello');
+    await until('its logs', logs, { ...patient, details });
+    const at = { port: ports.resources, authority: pair.authority, client: credential };
+    const streams = 'stdin=true&stdout=true&stderr=true&tty=true';
+    const terminal = await TerminalClient.open(at, `${path}/exec?container=main&${streams}&command=sh`);
+    terminal.type("echo al''ive\n");
+    await terminal.shows('alive');
+    terminal.webSocket.close();
   });
 
   test("an Application's tree is read from the cluster's Redis", async () => {

@@ -13,6 +13,7 @@ import {
   pods,
   type ResourceType,
   resourceType,
+  type Service,
   secrets,
   services,
   statefulSets,
@@ -479,6 +480,47 @@ describe('settings of the clusters, on the hub', () => {
       { namespace: argocd, name: 'hello' },
       (one) => one === undefined,
     );
+  });
+
+  // Clusters of kind do not reach a load balancer of another one.
+  test.skipIf(testProvider() !== 'local')("take the hub's repo server, so that the clusters need none", async () => {
+    const { hub, git } = fleet;
+    const service = { namespace: argocd, name: 'argocd-repo-server' };
+    const isRepoServer = ({ metadata }: KubeObject) => metadata.name.startsWith('argocd-repo-server-');
+    await hub.client.mergePatch(services, service, { spec: { type: 'LoadBalancer' } });
+    const addressOf = (found: Service | undefined) => found?.status?.loadBalancer?.ingress?.[0]?.ip;
+    const exposed = await waitForObject(hub.client, services, service, (found) => addressOf(found) !== undefined);
+    await set({ replicas: { repoServer: 0 } });
+    const message = 'the clusters have no program that makes manifests; set one of them';
+    await waitForObjects(hub.client, fleetGitOpsClusters, generous, ([g]) =>
+      Boolean(
+        g?.status?.conditions?.some((one) => one.type === 'ClusterSettingsRead' && one.message.includes(message)),
+      ),
+    );
+    await set({ params: { 'repo.server': `${addressOf(exposed)}:8081` }, replicas: { repoServer: 0 } });
+    await rolledOut(/^2 of 2 clusters have .*, settings [0-9a-f]{8}$/);
+    await each(async (_, { cluster }) => {
+      await waitForObjects(cluster.client, pods, { namespace: argocd, ...generous }, (all) => !all.some(isRepoServer));
+    });
+    const [name, { cluster }] = first();
+    const key = { namespace: argocd, name: 'shared' };
+    const source = { repoURL: git.url(guestbookRepository), path: 'app', targetRevision: 'main' };
+    await hub.client.create(fleetApplications, {
+      metadata: { ...key, finalizers: ['resources-finalizer.argocd.argoproj.io'] },
+      spec: {
+        project: 'default',
+        source,
+        destination: { name, namespace: 'shared' },
+        syncPolicy: { automated: {}, syncOptions: ['CreateNamespace=true'] },
+      },
+    });
+    await waitForObject(hub.client, fleetApplications, key, isSyncedAndHealthy);
+    expect(await cluster.client.get(deployments, { namespace: 'shared', name: 'guestbook' })).toBeDefined();
+    await hub.client.delete(fleetApplications, key);
+    await waitForObject(hub.client, fleetApplications, key, (one) => one === undefined);
+    await set(null);
+    await rolledOut(/^2 of 2 clusters have [^;]*$/);
+    await hub.client.mergePatch(services, service, { spec: { type: 'ClusterIP' } });
   });
 
   test('that no agent can start with stop at the first cluster, and it recovers with right ones', async () => {
