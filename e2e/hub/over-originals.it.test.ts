@@ -67,8 +67,8 @@ const settings: Record<Part, Record<string, string>> = {
     'agent.server.port': port,
   },
 };
-const values: Record<Part, Record<string, string>> = {
-  principal: { 'principal.listen.host': '', 'principal.allowedNamespaces': agentName, 'service.port': port },
+const values: Record<Part, Record<string, string | number>> = {
+  principal: { 'principal.listen.host': '', 'principal.allowedNamespaces': agentName, 'service.port': Number(port) },
   agent: { agentMode: 'managed', server, serverPort: port },
 };
 
@@ -121,7 +121,10 @@ async function applyChart(part: Part, whose: Whose): Promise<void> {
   const image = { theirs: [theirImage, 'v1'], 'theirs, our image': [ourImage, '0.1.0'], ours: [] }[whose];
   const [repository, tag] = image;
   const all = { ...values[part], ...(repository && { 'image.repository': repository, 'image.tag': tag }) };
-  const set = Object.entries(all).flatMap(([key, value]) => ['--set-string', `${key}=${value}`]);
+  const set = Object.entries(all).flatMap(([key, value]) => [
+    typeof value === 'string' ? '--set-string' : '--set',
+    `${key}=${value}`,
+  ]);
   const release = ['upgrade', '--install', `argocd-agent-${part}`, chart, '--namespace', where[part]];
   await helm([...release, ...set], { kubeconfig: cluster.kubeconfig });
 }

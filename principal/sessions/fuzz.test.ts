@@ -24,6 +24,8 @@ const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
 const count = effort(2_000, 1_000_000);
 /** Hostile agents at the same time. Each waits for answers most of the time. */
 const attackers = effort(1, 8);
+/** Heartbeats, four a second, until a stream of events that answers none is given up: a busy machine needs time to read all. */
+const patientBeats = effort(20, 240);
 /** CPU time of the server in one turn of the event loop. */
 const maxTurnMs = 100;
 /** Memory of the server. The first messages of a process take most: compiled code and pooled buffers. */
@@ -236,7 +238,7 @@ class HostileStreams {
     }
     const before = this.#answers;
     // After a message that claims to be longer than it is, what follows is a part of it.
-    for (let beats = 0; beats < 20 && !stream.closed; beats++) {
+    for (let beats = 0; beats < patientBeats && !stream.closed; beats++) {
       const heartbeat = heartbeatEvent({ source: agentSource });
       this.#awaited = heartbeat.eventId;
       stream.write(frame(eventBytes(heartbeat)));
