@@ -7,7 +7,7 @@ import { type SessionCalls, WireError } from '../lib/wire/index.ts';
 /** Secret with the token that an operator has made with `argocd-agent enroll`. */
 const tokenSecret = 'argocd-agent-enrolment';
 /** On the Secret with the certificate: SHA-256 of the token that it was requested with. Other certificates lack it. */
-const tokenAnnotation = 'argocd-agent.argoproj-labs.io/enrolment-token';
+export const tokenAnnotation = 'argocd-agent.argoproj-labs.io/enrolment-token';
 const fieldManager = 'argocd-agent-agent';
 /** Longest time until a certificate is looked at again: timers cannot wait for months. */
 const longestWaitMs = 24 * 3_600_000;

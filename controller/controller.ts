@@ -18,7 +18,17 @@ import {
   runQueues,
 } from './daemon/index.ts';
 import { FleetReconciler } from './fleet/index.ts';
-import { Applier, addOnName, Caches, clustersOf, type GitOpsCluster, identifyHub, isGuest, keys } from './hub/index.ts';
+import {
+  Applier,
+  addOnName,
+  Caches,
+  clustersOf,
+  type GitOpsCluster,
+  type HubEventReason,
+  identifyHub,
+  isGuest,
+  keys,
+} from './hub/index.ts';
 import { ClusterReports, Ownership } from './ownership/index.ts';
 import { Renderings } from './render/index.ts';
 import { Rollouts } from './rollout/index.ts';
@@ -64,7 +74,7 @@ export class Controller {
   readonly #fleetQueue: WorkQueue;
   readonly #clusterQueue: WorkQueue;
   readonly #requestQueue: WorkQueue;
-  readonly #events: EventRecorder;
+  readonly #events: EventRecorder<HubEventReason>;
   readonly #foundations = new Map<string, Foundation>();
   readonly #rollouts: Rollouts;
   readonly #selections = new Map<string, ReadonlySet<string>>();

@@ -1,5 +1,5 @@
 import type { ConfigMap } from '../../lib/kube/index.ts';
-import { argoCdParamsName, failed, quoted, type StepResult, succeeded } from '../hub/index.ts';
+import { argoCdParamsName, type FleetReasons, failed, quoted, type StepResult, succeeded } from '../hub/index.ts';
 import type { Owner } from './owner.ts';
 import {
   flagOf,
@@ -31,7 +31,7 @@ interface OpenRequirement {
 }
 
 /** Whether the UI of the hub's Argo CD can show the clusters; if not, what the user has to run or to set. */
-export function parametersCondition(state: ArgoCdState): StepResult {
+export function parametersCondition(state: ArgoCdState): StepResult<FleetReasons['HubArgoCDCompatible']> {
   const { requirements, params, server, owner, isConsented } = state;
   if (requirements.length === 0) {
     return undefined;

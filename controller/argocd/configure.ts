@@ -5,7 +5,6 @@ import {
   type ConfigMap,
   configMaps,
   deployments,
-  type EventRecorder,
   isForbidden,
   isNotFound,
   type KubeClient,
@@ -16,8 +15,10 @@ import {
   type Applier,
   argoCdParamsName,
   type Caches,
+  type FleetReasons,
   fieldManager,
   type GitOpsCluster,
+  type HubEvents,
   isOurs,
   keys,
   managedBy,
@@ -47,7 +48,7 @@ export interface ArgoCdDeps {
   readonly client: Pick<KubeClient, 'create' | 'delete' | 'mergePatch'>;
   readonly caches: Pick<Caches, 'argoCdParams' | 'argoCdWorkloads'>;
   readonly applier: Pick<Applier, 'current' | 'wrote'>;
-  readonly events: Pick<EventRecorder, 'normal'>;
+  readonly events: Pick<HubEvents, 'normal'>;
   /** GitOpsClusters of one namespace share its Argo CD. */
   readonly mutex: KeyedMutex;
 }
@@ -72,7 +73,10 @@ export interface ArgoCdScope {
  * are left alone.
  * @returns what is still to be done by the user, as a condition; undefined when there is no Argo CD, or no requirement
  */
-export async function configureArgoCd(deps: ArgoCdDeps, scope: ArgoCdScope): Promise<StepResult> {
+export async function configureArgoCd(
+  deps: ArgoCdDeps,
+  scope: ArgoCdScope,
+): Promise<StepResult<FleetReasons['HubArgoCDCompatible']>> {
   const { caches, mutex } = deps;
   const { namespace, requirements, isConsented, isReady } = scope;
   const workloads = caches.argoCdWorkloads(namespace);

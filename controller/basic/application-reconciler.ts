@@ -1,7 +1,7 @@
 import { isEqual, mergePatchBetween } from '../../lib/base/index.ts';
 import { ApiError, isRetryable, keyOf, parseKey, type Requeue } from '../../lib/kube/index.ts';
 import { ForeignObjectError, fieldManager } from '../hub/index.ts';
-import type { BasicDeps } from './basic-deps.ts';
+import type { BasicDeps, BasicEventReason } from './basic-deps.ts';
 import { placeOfWork } from './caches.ts';
 import { applied, feedbackOf } from './feedback.ts';
 import { isArgoCdFinalizer, problemCondition, pullKeys, pullWorkName } from './names.ts';
@@ -280,7 +280,7 @@ export class ApplicationReconciler {
   }
 
   /** Records a warning Event, unless the condition already reports the same problem. */
-  #warn(application: PullApplication, reason: string, problem: string): void {
+  #warn(application: PullApplication, reason: BasicEventReason, problem: string): void {
     if (application.status?.conditions?.some(({ type, message }) => type === problemCondition && message === problem)) {
       return;
     }

@@ -3,11 +3,17 @@ import type { EventRecorder, KubeClient } from '../../lib/kube/index.ts';
 import type { Applier } from '../hub/index.ts';
 import type { BasicCaches } from './caches.ts';
 
+/**
+ * The reasons of the Events of the basic pull model. docs/reference/events.md says what they mean
+ * (`site/reference/events.ts`).
+ */
+export type BasicEventReason = 'NotPulled' | 'NotApplied' | 'NoClusterSecret';
+
 /** What the reconcilers of the basic pull model share. */
 export interface BasicDeps {
   readonly client: KubeClient;
   readonly logger: Logger;
-  readonly events: EventRecorder;
+  readonly events: EventRecorder<BasicEventReason>;
   readonly caches: BasicCaches;
   /** Writes ManifestWorks. */
   readonly works: Applier;

@@ -12,7 +12,7 @@ import { secretText } from '../../lib/pki/index.ts';
 import { areIdle, runQueues } from '../daemon/index.ts';
 import { Applier, identifyHub } from '../hub/index.ts';
 import { ApplicationReconciler } from './application-reconciler.ts';
-import type { BasicDeps } from './basic-deps.ts';
+import type { BasicDeps, BasicEventReason } from './basic-deps.ts';
 import { BasicCaches, placeOfWork } from './caches.ts';
 import { pullKeys } from './names.ts';
 import type { PullApplication } from './resources.ts';
@@ -44,7 +44,7 @@ export interface BasicControllerOptions {
 export class BasicController {
   readonly #options: BasicControllerOptions;
   readonly #caches: BasicCaches;
-  readonly #events: EventRecorder;
+  readonly #events: EventRecorder<BasicEventReason>;
   readonly #applications: WorkQueue;
   readonly #clusters: WorkQueue;
   readonly #works: Applier;

@@ -1,7 +1,7 @@
 import type { Logger } from '../../lib/base/index.ts';
-import type { EventRecorder, KubeClient } from '../../lib/kube/index.ts';
+import type { KubeClient } from '../../lib/kube/index.ts';
 import type { Templates } from '../../lib/manifests/index.ts';
-import type { Applier, Caches } from '../hub/index.ts';
+import type { Applier, Caches, HubEvents } from '../hub/index.ts';
 import type { ClusterReports, Ownership } from '../ownership/index.ts';
 import type { Renderings } from '../render/index.ts';
 import type { Rollouts } from '../rollout/index.ts';
@@ -12,7 +12,7 @@ import type { TroubleDelays } from './cluster-trouble.ts';
 export interface ClusterDeps {
   readonly client: KubeClient;
   readonly logger: Logger;
-  readonly events: Pick<EventRecorder, 'normal' | 'warning'>;
+  readonly events: HubEvents;
   readonly caches: Caches;
   readonly applier: Applier;
   readonly ownership: Ownership;

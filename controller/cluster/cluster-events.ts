@@ -1,5 +1,5 @@
-import { type Condition, type EventRecorder, findCondition, isConditionTrue } from '../../lib/kube/index.ts';
-import type { GitOpsCluster } from '../hub/index.ts';
+import { type Condition, findCondition, isConditionTrue } from '../../lib/kube/index.ts';
+import type { GitOpsCluster, HubEventReason, HubEvents } from '../hub/index.ts';
 import type { Trouble } from '../ownership/index.ts';
 import { agentNotConnected, certificateIssuedType } from './cluster-health.ts';
 import type { TroubleDelays } from './cluster-trouble.ts';
@@ -18,7 +18,7 @@ export interface ClusterChange {
 }
 
 /** Reasons of the Events for problems. Failures on the hub have one Event per condition instead, for all clusters. */
-const reasons: Readonly<Record<string, string>> = {
+const reasons: Readonly<Record<string, HubEventReason>> = {
   ManifestApplied: 'ClusterRefusesWork',
   Available: 'ClusterUnavailable',
   AgentConnected: 'AgentDisconnected',
@@ -30,7 +30,7 @@ const reasons: Readonly<Record<string, string>> = {
  * add-on's conditions, which outlive the controller, show which changes are new.
  */
 export function recordClusterEvents(
-  events: Pick<EventRecorder, 'normal' | 'warning'>,
+  events: HubEvents,
   gitOpsCluster: GitOpsCluster,
   { cluster, before, conditions, known, trouble, firstReconcile }: ClusterChange,
 ): void {

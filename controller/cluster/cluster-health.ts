@@ -1,5 +1,5 @@
 import { type Condition, isConditionTrue } from '../../lib/kube/index.ts';
-import type { AddOnCondition, ManagedCluster, ManifestWork } from '../hub/index.ts';
+import type { AddOnCondition, AddOnReasons, ManagedCluster, ManifestWork } from '../hub/index.ts';
 
 interface Workload {
   readonly name: string;
@@ -26,7 +26,8 @@ export function availability(
   if (cluster && !isConditionTrue(cluster.status?.conditions, 'ManagedClusterConditionAvailable')) {
     // OCM itself sets Unknown in this case. Its reason is kept, so that the two do not overwrite each other.
     if (before?.status === 'Unknown') {
-      return { type, status: 'Unknown', reason: before.reason, message: before.message };
+      const reason = before.reason as AddOnReasons['Available'];
+      return { type, status: 'Unknown', reason, message: before.message };
     }
     const message = `ManagedCluster ${cluster.metadata.name} does not report`;
     return { type, status: 'Unknown', reason: 'ManagedClusterNotAvailable', message };

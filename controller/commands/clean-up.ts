@@ -51,7 +51,7 @@ const sourceUid = 'argocd.argoproj.io/source-uid';
 const remapped = 'argocd.argoproj.io/namespace-remapped';
 
 /** Label on a namespace that the add-on created. A namespace that existed before does not have it. */
-const ownership = {
+export const createdNamespace = {
   label: 'apps.open-cluster-management.io/argocd-addon',
   managedBy: [wellKnown.managedByLabel, 'argocd-agent-addon'],
 } as const;
@@ -147,7 +147,7 @@ async function releaseNamespace({ client, namespace, logger, signal }: CleanUpOp
   if (!found || !isOwned(found)) {
     return;
   }
-  const patch = { metadata: { labels: { [ownership.label]: null } } };
+  const patch = { metadata: { labels: { [createdNamespace.label]: null } } };
   await client.mergePatch(namespaces, { name: namespace }, patch, { fieldManager, signal });
   logger.info({ namespace, reason }, 'removed the ownership label from a namespace that others use');
 }
@@ -204,7 +204,7 @@ const workloads: readonly ResourceType[] = [
 async function foreignObject(options: CleanUpOptions): Promise<string | undefined> {
   const { client, namespace, signal, agentGraceMs = 60_000 } = options;
   const deadline = Date.now() + agentGraceMs;
-  const [key, value] = ownership.managedBy;
+  const [key, value] = createdNamespace.managedBy;
   const found = async (type: ResourceType, test: (object: KubeObject) => boolean) => {
     for (;;) {
       const object = (await listed(client, type, namespace, signal)).find(
@@ -259,6 +259,6 @@ function isCopy({ metadata }: KubeObject): boolean {
 }
 
 function isOwned({ metadata: { labels } }: KubeObject): boolean {
-  const [key, value] = ownership.managedBy;
-  return labels?.[ownership.label] === 'true' && labels[key] === value;
+  const [key, value] = createdNamespace.managedBy;
+  return labels?.[createdNamespace.label] === 'true' && labels[key] === value;
 }

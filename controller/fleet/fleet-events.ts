@@ -1,5 +1,5 @@
-import { type EventRecorder, findCondition, keyOf } from '../../lib/kube/index.ts';
-import type { GitOpsCluster } from '../hub/index.ts';
+import { findCondition, keyOf } from '../../lib/kube/index.ts';
+import type { FleetConditionType, GitOpsCluster, HubEvents } from '../hub/index.ts';
 import type { ClusterSummary } from '../ownership/index.ts';
 import { conflictText, skippedText } from './placement-steps.ts';
 
@@ -8,11 +8,11 @@ const repeatAfterMs = 60_000;
 
 /** Records Events about GitOpsClusters as a whole. */
 export class FleetEvents {
-  readonly #events: Pick<EventRecorder, 'normal' | 'warning'>;
+  readonly #events: HubEvents;
   /** When the last Event was recorded, by GitOpsCluster and condition. */
   readonly #recordedAt = new Map<string, Map<string, number>>();
 
-  constructor(events: Pick<EventRecorder, 'normal' | 'warning'>) {
+  constructor(events: HubEvents) {
     this.#events = events;
   }
 
@@ -43,7 +43,8 @@ export class FleetEvents {
           continue;
         }
         if (this.#isDue(gitOpsCluster, type, isNew, now)) {
-          this.#events.warning(gitOpsCluster, `${type}Failed`, message);
+          const own = type as Exclude<FleetConditionType, 'Ready'>;
+          this.#events.warning(gitOpsCluster, `${own}Failed`, message);
         }
       }
       if (type !== 'PlacementEvaluated') {

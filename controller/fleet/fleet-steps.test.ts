@@ -2,12 +2,13 @@ import { expect, test } from 'vitest';
 import { ApiError, findCondition } from '../../lib/kube/index.ts';
 import {
   agentSubject,
+  type FleetConditionType,
+  type FleetReasons,
   type FleetStatus,
   failed,
   type GitOpsCluster,
   labelValue,
   namesText,
-  type StepReason,
   succeeded,
 } from '../hub/index.ts';
 import type { ClusterSummary } from '../ownership/index.ts';
@@ -275,7 +276,7 @@ test('an Event is recorded when a condition fails, also when its message was the
   const recorded: string[] = [];
   const record = (_: unknown, reason: string) => recorded.push(reason);
   const events = new FleetEvents({ normal: record, warning: record });
-  const of = (reason: StepReason, type = 'PrincipalAvailable') =>
+  const of = (reason: FleetReasons[FleetConditionType], type: FleetConditionType = 'PrincipalAvailable') =>
     nextStatus(goc, [{ condition: type, result: failed('no endpoints', reason) }], { ...known, now: monday });
   const none = { skipped: [], lost: [] };
   events.record(goc, of('InProgress'), none, monday);
@@ -289,21 +290,21 @@ test('an Event is recorded when a condition fails, also when its message was the
 test('a step that throws yields a failed condition, and the other steps run', async () => {
   const { signal } = new AbortController();
   const outcomes = await Promise.all([
-    runStep({ condition: 'A', purpose: 'do a' }, signal, () => Promise.reject(new Error('no'))),
-    runStep({ condition: 'B', purpose: 'do b' }, signal, () => ({ result: succeeded('b') })),
+    runStep({ condition: 'ServerDiscovered', purpose: 'do a' }, signal, () => Promise.reject(new Error('no'))),
+    runStep({ condition: 'CACertificateReady', purpose: 'do b' }, signal, () => ({ result: succeeded('b') })),
   ]);
   expect(outcomes).toEqual([
-    { condition: 'A', result: failed('Failed to do a: no'), error: expect.any(Error) },
-    { condition: 'B', result: succeeded('b') },
+    { condition: 'ServerDiscovered', result: failed('Failed to do a: no'), error: expect.any(Error) },
+    { condition: 'CACertificateReady', result: succeeded('b') },
   ]);
 });
 
 test('the findings of a step that fails later are kept', async () => {
   const { signal } = new AbortController();
   const error = new Error('no');
-  const step = { condition: 'A', purpose: 'do a' };
+  const step = { condition: 'ServerDiscovered', purpose: 'do a' } as const;
   expect(await runStep(step, signal, () => ({ result: succeeded('a'), found: 7, error }))).toEqual({
-    condition: 'A',
+    condition: 'ServerDiscovered',
     result: failed('Failed to do a: no'),
     found: 7,
     error,

@@ -1,4 +1,4 @@
-import { type StepResult, succeeded } from '../hub/index.ts';
+import { type FleetConditionType, succeeded } from '../hub/index.ts';
 import type { ClusterSummary } from '../ownership/index.ts';
 import {
   ensureAuthority,
@@ -16,8 +16,11 @@ import { discoverServer } from './server-step.ts';
 import { judgeSettings, settingsCondition } from './settings-step.ts';
 import { summarySteps } from './summary-steps.ts';
 
-const step = (condition: string, purpose: string): Step => ({ condition, purpose });
-const constant = (condition: string, purpose: string, message: string) => ({
+const step = <Type extends FleetConditionType>(condition: Type, purpose: string): Step<Type> => ({
+  condition,
+  purpose,
+});
+const constant = (condition: FleetConditionType, purpose: string, message: string) => ({
   ...step(condition, purpose),
   result: succeeded(message),
 });
@@ -97,9 +100,7 @@ export function sumUpClusters(
 ): Promise<StepOutcome[]> {
   return Promise.all(
     summarySteps.map(({ condition, purpose, run }) =>
-      runStep({ condition, purpose }, fleet.signal, (): { result: StepResult } => ({
-        result: run({ fleet, found, summary }),
-      })),
+      runStep({ condition, purpose }, fleet.signal, () => ({ result: run({ fleet, found, summary }) })),
     ),
   );
 }

@@ -8,15 +8,24 @@ import {
   redisRequirement,
 } from '../argocd/index.ts';
 import { hasReadyEndpoint } from '../endpoint/index.ts';
-import { type GitOpsCluster, isRetaining, type StepReport, type StepResult, succeeded } from '../hub/index.ts';
+import {
+  type FleetReasons,
+  type GitOpsCluster,
+  isRetaining,
+  type StepReport,
+  type StepResult,
+  succeeded,
+} from '../hub/index.ts';
 import { type HubState, parseGitOpsCluster, releaseOf } from '../spec/index.ts';
 import type { Fleet, FleetDeps } from './fleet-deps.ts';
+
+type HubArgoCdResult = StepResult<FleetReasons['HubArgoCDCompatible']>;
 
 /** Reports whether the hub's own Argo CD fits the fleet, and configures it with its owner's consent. */
 export async function ensureHubArgoCd(
   deps: FleetDeps,
   fleet: Pick<Fleet, 'namespace' | 'gitOpsCluster' | 'signal'>,
-): Promise<StepReport> {
+): Promise<StepReport<undefined, FleetReasons['HubArgoCDCompatible']>> {
   const parameters = await configureHubArgoCd(deps, fleet);
   return { result: worstOf([checkHubArgoCd(deps, fleet).result, checkDeliveredVersion(deps, fleet), parameters]) };
 }
@@ -28,7 +37,7 @@ export async function ensureHubArgoCd(
 export function configureHubArgoCd(
   deps: FleetDeps,
   { namespace, gitOpsCluster, signal }: Pick<Fleet, 'namespace' | 'gitOpsCluster' | 'signal'>,
-): Promise<StepResult> {
+): Promise<HubArgoCdResult> {
   const { caches, configuredNamespaces } = deps;
   const self = gitOpsCluster.metadata;
   const others = caches.sharing(namespace).filter(({ metadata }) => metadata.uid !== self.uid);
@@ -60,7 +69,7 @@ function requirementsOf(
 }
 
 /** The worst result, with the messages of all that are as bad or worse than unknown. */
-function worstOf(results: readonly StepResult[]): StepResult {
+function worstOf(results: readonly HubArgoCdResult[]): HubArgoCdResult {
   const known = results.filter((one) => one !== undefined);
   const bad = ['False', 'Unknown'].flatMap((status) => known.filter((one) => one.status === status));
   const [first] = [...bad, ...known];
@@ -76,14 +85,14 @@ function worstOf(results: readonly StepResult[]): StepResult {
 export function checkHubArgoCd(
   { caches }: Pick<FleetDeps, 'caches'>,
   { namespace }: Pick<Fleet, 'namespace'>,
-): StepReport {
+): StepReport<undefined, FleetReasons['HubArgoCDCompatible']> {
   const running = caches.applicationControllers(namespace).filter(({ spec }) => (spec?.replicas ?? 1) > 0);
   const results = running.map(resultFor);
   const worst = results.find((one) => one?.status === 'False') ?? results.find((one) => one?.status === 'Unknown');
   return { result: worst ?? results[0] ?? succeeded('The hub runs no application controller of its own') };
 }
 
-function resultFor({ metadata: { namespace, name }, spec }: StatefulSet | Deployment): StepResult {
+function resultFor({ metadata: { namespace, name }, spec }: StatefulSet | Deployment): HubArgoCdResult {
   const image = spec?.template?.spec?.containers[0]?.image ?? '';
   const version = versionOfImage(image);
   const subject = `the hub's application controller ${namespace}/${name}`;
@@ -107,7 +116,7 @@ const supported = { oldest: 3, newest: 6 };
 export function checkDeliveredVersion(
   { caches, delivery }: Pick<FleetDeps, 'delivery'> & { caches: HubState },
   { namespace, gitOpsCluster }: Pick<Fleet, 'namespace' | 'gitOpsCluster'>,
-): StepResult {
+): HubArgoCdResult {
   const addOn = parseGitOpsCluster(gitOpsCluster).addOn.value;
   const image = addOn && releaseOf({ caches, delivery }, namespace, addOn).version.argoCD;
   const [major, minor] = (image && versionOfImage(image)) || [];

@@ -1,5 +1,6 @@
 import { findCondition, isConflict, isNotFound } from '../../lib/kube/index.ts';
 import {
+  type FleetReasons,
   failed,
   fieldManager,
   type GitOpsCluster,
@@ -68,7 +69,7 @@ export function describePlacement(
   { caches }: Pick<FleetDeps, 'caches'>,
   { spec, selection, namespace: principalNamespace, gitOpsCluster }: Fleet,
   { skipped, lost }: Pick<ClusterSummary, 'skipped' | 'lost'>,
-): StepResult {
+): StepResult<FleetReasons['PlacementEvaluated']> {
   const { namespace = '' } = gitOpsCluster.metadata;
   if (spec.placement.problem !== undefined) {
     return failed(`Failed to evaluate placement: ${spec.placement.problem}`);

@@ -1,6 +1,6 @@
 import { findCondition, rfc3339 } from '../../lib/kube/index.ts';
 import { hasReadyEndpoint } from '../endpoint/index.ts';
-import { failed, type StepReport, succeeded } from '../hub/index.ts';
+import { type FleetReasons, failed, type StepReport, succeeded } from '../hub/index.ts';
 import type { Fleet } from './fleet-deps.ts';
 
 /** How long the principal may take to start before that is a failure, in milliseconds. */
@@ -17,7 +17,10 @@ export function judgePrincipal({
   namespace,
   gitOpsCluster,
   now,
-}: Pick<Fleet, 'exposure' | 'namespace' | 'gitOpsCluster' | 'now'>): StepReport {
+}: Pick<Fleet, 'exposure' | 'namespace' | 'gitOpsCluster' | 'now'>): StepReport<
+  undefined,
+  FleetReasons['PrincipalAvailable']
+> {
   const isReady = hasReadyEndpoint(exposure);
   if (isReady === undefined) {
     return { result: succeeded(`Namespace ${namespace} has no Service of a principal whose endpoints can be checked`) };

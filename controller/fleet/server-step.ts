@@ -1,9 +1,13 @@
 import { discoverEndpoint, endpointText, type PrincipalEndpoint } from '../endpoint/index.ts';
-import { failed, type StepReport, succeeded } from '../hub/index.ts';
+import { type FleetReasons, failed, type StepReport, succeeded } from '../hub/index.ts';
 import type { Fleet } from './fleet-deps.ts';
 
 /** Discovers the address and port at which agents reach the principal. */
-export function discoverServer({ spec: { server }, exposure, namespace }: Fleet): StepReport<PrincipalEndpoint> {
+export function discoverServer({
+  spec: { server },
+  exposure,
+  namespace,
+}: Fleet): StepReport<PrincipalEndpoint, FleetReasons['ServerDiscovered']> {
   if (server.problem !== undefined) {
     return { result: failed(`Server discovery failed: ${server.problem}`, 'ServerNotDiscovered') };
   }

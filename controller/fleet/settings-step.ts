@@ -1,5 +1,5 @@
 import { findCondition } from '../../lib/kube/index.ts';
-import { failed, namesText, type StepResult, succeeded } from '../hub/index.ts';
+import { type FleetReasons, failed, namesText, type StepResult, succeeded } from '../hub/index.ts';
 import { unreadParams } from '../render/index.ts';
 import { releaseOf } from '../spec/index.ts';
 import type { Fleet, FleetDeps } from './fleet-deps.ts';
@@ -11,7 +11,7 @@ export const settingsCondition = 'ClusterSettingsRead';
 export function judgeSettings(
   deps: Pick<FleetDeps, 'caches' | 'delivery' | 'templates'>,
   { gitOpsCluster, namespace, spec }: Pick<Fleet, 'gitOpsCluster' | 'namespace' | 'spec'>,
-): StepResult {
+): StepResult<FleetReasons['ClusterSettingsRead']> {
   const { settings = {} } = spec.addOn.value ? releaseOf(deps, namespace, spec.addOn.value).version : {};
   const unread = unreadParams(deps.templates, settings);
   if (unread.length > 0) {

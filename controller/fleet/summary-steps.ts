@@ -1,9 +1,9 @@
 import { findCondition } from '../../lib/kube/index.ts';
-import { failed, namesText, type StepResult, succeeded } from '../hub/index.ts';
+import { type FleetReasons, failed, namesText, type StepResult, succeeded } from '../hub/index.ts';
 import type { ClusterConcern, ClusterSelection, ClusterSummary } from '../ownership/index.ts';
 import type { Fleet, FoundationFindings } from './fleet-deps.ts';
 import { conflictText } from './placement-steps.ts';
-import type { Step } from './run-step.ts';
+import type { FallibleConditionType, Step } from './run-step.ts';
 
 /** The input of the conditions about clusters. */
 interface SummaryInput {
@@ -12,25 +12,29 @@ interface SummaryInput {
   readonly summary: ClusterSummary;
 }
 
-interface SummaryStep extends Step {
-  readonly run: (input: SummaryInput) => StepResult;
+interface SummaryStep<Type extends FallibleConditionType = FallibleConditionType> extends Step<Type> {
+  readonly run: (input: SummaryInput) => StepResult<FleetReasons[Type]>;
 }
+
+/** The conditions that sum up what was made for the clusters, and their reasons. */
+type ConcernType = 'ClustersImported' | 'ManifestWorkCreated' | 'ArgoCDCRDelivered' | 'AddonConfigured';
+type ConcernReason = FleetReasons[ConcernType];
 
 interface ConcernTexts {
   readonly done: (clusters: number) => string;
   readonly failed: string;
 }
 
-function concernStep(condition: string, concern: ClusterConcern, texts: ConcernTexts): SummaryStep {
+function concernStep(condition: ConcernType, concern: ClusterConcern, texts: ConcernTexts): SummaryStep<ConcernType> {
   return { condition, purpose: texts.failed, run: (input) => summarise(input, condition, concern, texts) };
 }
 
 function summarise(
   { fleet: { selection, spec, gitOpsCluster }, found: { endpoint, authority }, summary: clusters }: SummaryInput,
-  condition: string,
+  condition: ConcernType,
   concern: ClusterConcern,
   texts: ConcernTexts,
-): StepResult {
+): StepResult<ConcernReason> {
   if (spec.addOn.problem !== undefined && concern !== 'import') {
     return failed(`Failed to ${texts.failed}: ${spec.addOn.problem}`);
   }
@@ -59,7 +63,7 @@ function summarise(
 }
 
 /** The result of a step without clusters. */
-function noClusters(selection: ClusterSelection): StepResult {
+function noClusters(selection: ClusterSelection): StepResult<'NoClusters'> {
   const selected = selection.known ? selection.clusters.size : 0;
   const message =
     selected === 0
@@ -86,7 +90,7 @@ const deliveryStep = concernStep('ArgoCDCRDelivered', 'works', {
 });
 
 /** Argo CD itself, one of the works. */
-const argoCdStep: SummaryStep = {
+const argoCdStep: SummaryStep<ConcernType> = {
   ...deliveryStep,
   run: (input) => {
     const problem = input.fleet.spec.addOn.value?.payload?.problem;
@@ -101,7 +105,7 @@ const addOnStep = concernStep('AddonConfigured', 'addOn', {
 });
 
 /** Clusters that are detached. */
-const cleanUpStep: SummaryStep = {
+const cleanUpStep: SummaryStep<'RemovedClustersCleanedUp'> = {
   condition: 'RemovedClustersCleanedUp',
   purpose: 'clean up removed clusters',
   run: ({ summary: { detaching, unseenDetaching, cleanedUp }, fleet: { gitOpsCluster } }) => {
@@ -122,7 +126,7 @@ const cleanUpStep: SummaryStep = {
 };
 
 /** The health of the clusters: whether the delivered workloads run and the agents are connected. */
-const healthStep: SummaryStep = {
+const healthStep: SummaryStep<'ClustersReady'> = {
   condition: 'ClustersReady',
   purpose: 'look at the clusters',
   run: ({ summary, fleet: { selection, gitOpsCluster } }) => {

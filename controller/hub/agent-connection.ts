@@ -1,8 +1,12 @@
+import { wellKnown } from '../../lib/base/index.ts';
 import type { Condition, Lease } from '../../lib/kube/index.ts';
 import { endpointText, type PrincipalEndpoint } from '../endpoint/index.ts';
+import type { AddOnReasons } from './condition-types.ts';
 
 /** A condition of a ManagedClusterAddOn without its times. */
-export type AddOnCondition = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>;
+export type AddOnCondition<T extends keyof AddOnReasons = keyof AddOnReasons> = {
+  [Type in T]: Pick<Condition, 'status' | 'message'> & { readonly type: Type; readonly reason: AddOnReasons[Type] };
+}[T];
 
 /**
  * The condition AgentConnected, computed from the Lease in which the principal records the agent's connection.
@@ -11,7 +15,7 @@ export type AddOnCondition = Pick<Condition, 'type' | 'status' | 'reason' | 'mes
 export function agentConnected(lease: Lease | undefined, endpoint?: PrincipalEndpoint): AddOnCondition {
   const address = endpoint ? endpointText(endpoint) : 'the principal';
   const type = 'AgentConnected';
-  const connected = lease?.metadata.annotations?.['argocd-agent.argoproj-labs.io/connected'];
+  const connected = lease?.metadata.annotations?.[wellKnown.connectedAnnotation];
   if (connected === 'true') {
     const since = lease?.spec?.acquireTime ? ` since ${lease.spec.acquireTime}` : '';
     return {

@@ -24,6 +24,7 @@ import {
 } from '../../lib/kube/index.ts';
 import { EndpointCaches, principalServices, type ServiceExposure } from '../endpoint/index.ts';
 import { argoCdApplications } from './argo-kinds.ts';
+import type { FleetReasons } from './condition-types.ts';
 import { deliverableCrd, operatorKinds } from './crds.ts';
 import { clustersOf, type HubApplication, slimApplication } from './hub-application.ts';
 import { addOnName, argoCdParamsName, hubNames, keys, managedBy, redisProxyName, signerName } from './names.ts';
@@ -39,7 +40,6 @@ import {
   placements,
 } from './ocm-kinds.ts';
 import { type PrincipalNamespaces, principalNamespaceOf } from './principal-namespace.ts';
-import type { StepReason } from './step-result.ts';
 
 /** Name of the CRD of Applications. */
 export const applicationsCrd = 'applications.argoproj.io';
@@ -70,7 +70,7 @@ export interface CachesOptions {
 
 /** Why a GitOpsCluster is not served. */
 export interface NamespaceObstacle {
-  readonly reason: Extract<StepReason, 'NamespaceNotServed' | 'NamespaceNotReadable'>;
+  readonly reason: Exclude<FleetReasons['RBACReady'], 'Success'>;
   readonly message: string;
 }
 

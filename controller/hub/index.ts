@@ -8,7 +8,9 @@ export {
   type ManagedApplication,
 } from './argo-kinds.ts';
 export { applicationsCrd, Caches, type NamespaceObstacle } from './caches.ts';
+export type { AddOnReasons, FleetConditionType, FleetReasons, RequestReasons } from './condition-types.ts';
 export { deliverableCrd, kindsOf, operatorKinds } from './crds.ts';
+export type { HubEventReason, HubEvents, NamedEventReason } from './event-reasons.ts';
 export { clustersOf, type HubApplication, slimApplication } from './hub-application.ts';
 export { identifyHub, reasonItIsHub } from './hub-identity.ts';
 export { appliedNow, hasLetGo, isLettingGo, letGo } from './letting-go.ts';
@@ -64,5 +66,5 @@ export {
 export { listOf, mapOf, type Parsed, problemsOf, quoted, textOf } from './parsed.ts';
 export { isGuest } from './principal-namespace.ts';
 export { untilRenewal } from './renewal.ts';
-export { failed, type StepReason, type StepReport, type StepResult, succeeded } from './step-result.ts';
+export { failed, type StepReport, type StepResult, succeeded } from './step-result.ts';
 export { isSystemNamespace, systemNamespaceText } from './system-namespaces.ts';

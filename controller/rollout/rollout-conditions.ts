@@ -1,9 +1,9 @@
-import { type AddOnCondition, namesText, type StepResult } from '../hub/index.ts';
+import { type AddOnCondition, type FleetReasons, namesText, type StepResult } from '../hub/index.ts';
 import { describeVersion, type Foundation } from '../spec/index.ts';
 import type { Phase, RolloutPlan } from './plan.ts';
 
 /** The condition Progressing of an add-on during a rollout; undefined when the state of its works determines it. */
-export function rolloutProgress(phase: Phase, { release, key }: Foundation): AddOnCondition | undefined {
+export function rolloutProgress(phase: Phase, { release, key }: Foundation): AddOnCondition<'Progressing'> | undefined {
   const type = 'Progressing';
   const version = describeVersion(release.version);
   if (phase === 'Waiting') {
@@ -18,7 +18,10 @@ export function rolloutProgress(phase: Phase, { release, key }: Foundation): Add
 }
 
 /** The condition ClustersUpToDate of a GitOpsCluster. */
-export function rolloutCondition(plan: RolloutPlan, { release }: Pick<Foundation, 'release'>): StepResult {
+export function rolloutCondition(
+  plan: RolloutPlan,
+  { release }: Pick<Foundation, 'release'>,
+): StepResult<FleetReasons['ClustersUpToDate']> {
   const version = describeVersion(release.version);
   const { total, start, running, failed, waiting, unreachable, isStopped } = plan;
   const behind = start.length + waiting.length;

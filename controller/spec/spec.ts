@@ -53,7 +53,7 @@ export interface FleetSpec {
 }
 
 /** Annotation on a GitOpsCluster: `true` leaves the agent's image to argocd-operator, as in argocd-pull-integration. */
-const disableImageSync = 'apps.open-cluster-management.io/disable-agent-image-sync';
+export const disableImageSync = 'apps.open-cluster-management.io/disable-agent-image-sync';
 
 const hostName = /^(\*\.)?[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?(\.[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?)*\.?$/;
 

@@ -2,7 +2,6 @@ import type { Logger } from '../../lib/base/index.ts';
 import {
   type CertificateSigningRequest,
   certificateSigningRequests,
-  type EventRecorder,
   type KubeClient,
   rfc3339,
 } from '../../lib/kube/index.ts';
@@ -21,9 +20,11 @@ import {
   type Caches,
   deliveredSecretName,
   fieldManager,
+  type HubEvents,
   isDetaching,
   keys,
   managedClusterAddOns,
+  type RequestReasons,
 } from '../hub/index.ts';
 import type { Ownership } from '../ownership/index.ts';
 import type { Foundation } from '../spec/index.ts';
@@ -49,7 +50,7 @@ const minLifetimeMs = 600_000;
 export interface SignerDeps {
   readonly client: KubeClient;
   readonly logger: Logger;
-  readonly events: Pick<EventRecorder, 'warning'>;
+  readonly events: Pick<HubEvents, 'warning'>;
   readonly caches: Caches;
   readonly ownership: Pick<Ownership, 'ownerOf'>;
   /** By key of the GitOpsCluster. */
@@ -208,7 +209,12 @@ export class Signer {
     return held;
   }
 
-  #with(csr: CertificateSigningRequest, type: string, reason: string, message: string) {
+  #with<T extends keyof RequestReasons>(
+    csr: CertificateSigningRequest,
+    type: T,
+    reason: RequestReasons[T],
+    message: string,
+  ) {
     const lastUpdateTime = rfc3339(this.#deps.now());
     return [...(csr.status?.conditions ?? []), { type, status: 'True', reason, message, lastUpdateTime }];
   }

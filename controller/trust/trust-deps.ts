@@ -1,6 +1,5 @@
 import type { KeyedMutex, Logger } from '../../lib/base/index.ts';
-import type { EventRecorder } from '../../lib/kube/index.ts';
-import type { Applier, Caches, GitOpsCluster } from '../hub/index.ts';
+import type { Applier, Caches, GitOpsCluster, HubEvents } from '../hub/index.ts';
 import type { ClusterCertificates } from '../ownership/index.ts';
 
 /** What the steps for certificates and keys work with. */
@@ -8,7 +7,7 @@ export interface TrustDeps {
   readonly caches: Caches;
   readonly applier: Applier;
   readonly logger: Logger;
-  readonly events: Pick<EventRecorder, 'normal' | 'warning'>;
+  readonly events: HubEvents;
   /** Locked by the principal's namespace: its GitOpsClusters share Secrets and must not make the same one twice. */
   readonly mutex: KeyedMutex;
   /** The reported certificates of all clusters of a principal, by cluster; undefined for one not reconciled yet. */

@@ -37,7 +37,13 @@ export {
   type HubApplicationsOptions,
 } from './managed/hub/hub-applications.ts';
 export { type NamespaceMapping, oneNamespace, sameNamespaces } from './managed/mapping.ts';
-export { agentErrorCondition, annotations, skipSyncLabel } from './names.ts';
+export {
+  agentDisconnectedCondition,
+  agentErrorCondition,
+  agentWarningCondition,
+  annotations,
+  skipSyncLabel,
+} from './names.ts';
 export { type Metadata, namespaceName, objectMeta, objectName, opaqueId } from './object.ts';
 export { AgentSync, type AgentSyncOptions } from './peer/agent-sync.ts';
 export { HubSync, type HubSyncOptions } from './peer/hub-sync.ts';

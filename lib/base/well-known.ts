@@ -9,6 +9,10 @@ export const wellKnown = {
   agentNameLabel: 'argocd-agent.argoproj-labs.io/agent-name',
   /** On a cluster Secret: the mode that its agent must have; the principal refuses another one. */
   agentModeAnnotation: 'argocd-agent.argoproj-labs.io/agent-mode',
+  /** On the Lease of an agent's connection: `true` or `false`. */
+  connectedAnnotation: 'argocd-agent.argoproj-labs.io/connected',
+  /** On the Lease of an agent's connection: the agent's version. */
+  agentVersionAnnotation: 'argocd-agent.argoproj-labs.io/agent-version',
   /** argocd-agent's label whose exact value `true` keeps an object out of all synchronisation. */
   ignoreSyncLabel: 'argocd-agent.argoproj-labs.io/ignore-sync',
   /** Argo CD's annotation on Applications (2.7) and cluster Secrets (3.4): `true` stops its application controller. */

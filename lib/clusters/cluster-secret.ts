@@ -4,7 +4,7 @@ import type { Secret } from '../kube/index.ts';
 import { decodeSecret, parseKeyPair, parseTrust, type TextFields, type TlsKeyPair } from '../ops/index.ts';
 
 /** Marks the cluster Secrets that a principal made itself, as in argocd-agent. */
-const selfRegistered = 'argocd-agent.argoproj-labs.io/self-registered-cluster';
+export const selfRegisteredLabel = 'argocd-agent.argoproj-labs.io/self-registered-cluster';
 
 /** Argo CD's client certificate for the resource proxy. It is the same for all agents; the token names the agent. */
 export interface ProxyIdentity extends TlsKeyPair {
@@ -29,7 +29,7 @@ export function agentClusterSecretName(agent: string): string {
 export function selfRegisteredAgent({ metadata: { name, labels = {} } }: Secret): string | undefined {
   const agent = labels[wellKnown.agentNameLabel] ?? '';
   const isOwn =
-    labels[selfRegistered] === 'true' &&
+    labels[selfRegisteredLabel] === 'true' &&
     labels[wellKnown.secretTypeLabel] === 'cluster' &&
     // The controller sets this label on a Secret that it takes over.
     labels[wellKnown.managedByLabel] === undefined &&
@@ -49,7 +49,7 @@ export interface ClusterEntry {
 
 /** The cluster Secret of an agent that registers itself, in the form that argocd-agent's principal makes it. */
 export function newClusterSecret(namespace: string, entry: ClusterEntry): Secret {
-  return clusterSecret(namespace, entry, { labels: { [selfRegistered]: 'true' } });
+  return clusterSecret(namespace, entry, { labels: { [selfRegisteredLabel]: 'true' } });
 }
 
 /** The cluster Secret of an agent that an operator enrolls, in the form that `argocd-agentctl agent create` makes it. */

@@ -26,12 +26,12 @@ export function connectionRecord({ metadata, spec }: Lease): ConnectionRecord | 
   if (agent === undefined) {
     return undefined;
   }
-  const isConnected = annotations['argocd-agent.argoproj-labs.io/connected'] === 'true';
+  const isConnected = annotations[wellKnown.connectedAnnotation] === 'true';
   return {
     agent,
     isConnected,
     mode: annotations[wellKnown.agentModeAnnotation] ?? '',
-    version: annotations['argocd-agent.argoproj-labs.io/agent-version'] ?? '',
+    version: annotations[wellKnown.agentVersionAnnotation] ?? '',
     holder: spec?.holderIdentity ?? '',
     since: isConnected ? (spec?.acquireTime ?? spec?.renewTime) : undefined,
     lastSeen: isConnected ? undefined : (spec?.renewTime ?? spec?.acquireTime),

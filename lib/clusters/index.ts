@@ -11,6 +11,7 @@ export {
   type ProxyIdentity,
   parseProxyIdentity,
   selfRegisteredAgent,
+  selfRegisteredLabel,
   tokenOf,
   withIdentity,
 } from './cluster-secret.ts';

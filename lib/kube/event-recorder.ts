@@ -40,9 +40,10 @@ const occurrenceAfterMs = 5_000;
 
 /**
  * Records events.k8s.io/v1 Events for operators. Recording never blocks and never throws: events are
- * written in the background, equal ones as one series, and given up when the server refuses them.
+ * written in the background, equal ones as one series, and given up when the server refuses them. `Reason` are the reasons
+ * that a program has.
  */
-export class EventRecorder {
+export class EventRecorder<Reason extends string = string> {
   readonly #options: EventRecorderOptions;
   readonly #entries = new Map<string, Entry>();
   readonly #queue: WorkQueue;
@@ -70,12 +71,12 @@ export class EventRecorder {
   }
 
   /** Records that something went as it should. */
-  normal(object: KubeObject, reason: string, message: string): void {
+  normal(object: KubeObject, reason: Reason, message: string): void {
     this.#record('Normal', object, reason, message);
   }
 
   /** Records that something needs attention. */
-  warning(object: KubeObject, reason: string, message: string): void {
+  warning(object: KubeObject, reason: Reason, message: string): void {
     this.#record('Warning', object, reason, message);
   }
 

@@ -5,6 +5,12 @@ import type { EventRecorder } from '../../lib/kube/index.ts';
 import type { ObjectRef } from '../../lib/sync/index.ts';
 import type { MappedAgents } from './mapped-agents.ts';
 
+/**
+ * The reasons of the principal's Events, all about cluster Secrets. docs/reference/events.md says what they mean
+ * (`site/reference/events.ts`).
+ */
+export type PrincipalEventReason = 'AgentModeRefused' | 'CannotMirror' | 'ApplicationKept' | 'AgentQuotaExceeded';
+
 /** Events about one agent for one reason: an agent can cause as many different ones as it likes. */
 const eventRate: RateLimit = { burst: 20, perSecond: 1 / 60 };
 /** More than a principal has agents and reasons. */
@@ -13,13 +19,13 @@ const mostBuckets = 65_536;
 /** Records Events about an agent's cluster Secrets when an operator has to act. */
 export class OperatorEvents {
   readonly #agents: Pick<MappedAgents, 'clustersOf'>;
-  readonly #events: Pick<EventRecorder, 'warning'>;
+  readonly #events: Pick<EventRecorder<PrincipalEventReason>, 'warning'>;
   readonly #now: (() => number) | undefined;
   readonly #buckets = new BoundedMap<string, TokenBucket>(mostBuckets);
 
   constructor(options: {
     agents: Pick<MappedAgents, 'clustersOf'>;
-    events: Pick<EventRecorder, 'warning'>;
+    events: Pick<EventRecorder<PrincipalEventReason>, 'warning'>;
     /** Milliseconds of a clock that never goes back. */
     now?: () => number;
   }) {
@@ -53,7 +59,7 @@ export class OperatorEvents {
     this.#warn(agent, 'AgentQuotaExceeded', `A write of agent ${agent} is refused: ${message}`);
   }
 
-  #warn(agent: string, reason: string, message: string): void {
+  #warn(agent: string, reason: PrincipalEventReason, message: string): void {
     const kind = `${reason} ${agent}`;
     const bucket = this.#buckets.get(kind) ?? new TokenBucket(eventRate, this.#now);
     this.#buckets.set(kind, bucket);

@@ -8,6 +8,7 @@ import {
   repositoryUrls,
   skipSyncLabel,
 } from '../../lib/argocd/index.ts';
+import { wellKnown } from '../../lib/base/index.ts';
 import { keyOf, type Lease, type Secret } from '../../lib/kube/index.ts';
 import type { KnownCluster } from './direct-cluster.ts';
 import { isBusy, type MovingApplication, stateOf } from './objects.ts';
@@ -30,8 +31,8 @@ export function checkAgent(agent: string, clusters: readonly KnownCluster[], lea
     return [blocked(`agent ${agent} is not enrolled: no cluster Secret names it. Run argocd-agent enroll ${agent}`)];
   }
   const findings: Finding[] = [];
-  const mode = annotations['argocd-agent.argoproj-labs.io/agent-mode'];
-  if (annotations['argocd-agent.argoproj-labs.io/connected'] !== 'true') {
+  const mode = annotations[wellKnown.agentModeAnnotation];
+  if (annotations[wellKnown.connectedAnnotation] !== 'true') {
     const why = lease === undefined ? 'the principal has not recorded a connection' : 'the principal recorded its end';
     findings.push(
       blocked(`agent ${agent} is not connected (Lease argocd-agent-${agent}: ${why}). Look at the log of the agent`),

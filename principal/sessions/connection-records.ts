@@ -21,11 +21,11 @@ const prefix = 'argocd-agent-';
 const writeTimeoutMs = 2_000;
 /** No other program corrects the records of a principal that stops, so a busy API server gets more time. */
 const closeTimeoutMs = 10_000;
-/** `true` or `false`. */
-const connectedAnnotation = 'argocd-agent.argoproj-labs.io/connected';
-const versionAnnotation = 'argocd-agent.argoproj-labs.io/agent-version';
 /** Annotations of a connection record, besides the mode. */
-export const connectionAnnotations = { connected: connectedAnnotation, version: versionAnnotation } as const;
+export const connectionAnnotations = {
+  connected: wellKnown.connectedAnnotation,
+  version: wellKnown.agentVersionAnnotation,
+} as const;
 
 type Connected = ConnectedAgent & { readonly since: Date };
 
@@ -115,7 +115,7 @@ export class ConnectionRecords implements AgentRecords {
       return ended;
     }
     const { metadata, spec } = this.#recorded(agent) ?? {};
-    if (metadata?.annotations?.[connectedAnnotation] === 'true') {
+    if (metadata?.annotations?.[wellKnown.connectedAnnotation] === 'true') {
       // A former process did not live to record the end: it was before this start.
       return this.#startedAt;
     }
@@ -226,7 +226,7 @@ export class ConnectionRecords implements AgentRecords {
   #isRecorded(agent: string): boolean {
     const cached = this.#informer.get({ namespace: this.#namespace, name: agentLeaseName(agent) })?.metadata
       .annotations;
-    return cached?.[connectedAnnotation] !== 'false';
+    return cached?.[wellKnown.connectedAnnotation] !== 'false';
   }
 
   /** The end of a connection replaces only what this process wrote: `resourceVersion` sees to that. */
@@ -244,7 +244,7 @@ export class ConnectionRecords implements AgentRecords {
         metadata: {
           ...metadata,
           ...(resourceVersion === undefined ? {} : { resourceVersion }),
-          annotations: { [connectedAnnotation]: 'false', ...modeNote },
+          annotations: { [wellKnown.connectedAnnotation]: 'false', ...modeNote },
         },
         spec: { holderIdentity: '', renewTime },
       };
@@ -253,9 +253,9 @@ export class ConnectionRecords implements AgentRecords {
       metadata: {
         ...metadata,
         annotations: {
-          [connectedAnnotation]: 'true',
+          [wellKnown.connectedAnnotation]: 'true',
           ...modeNote,
-          [versionAnnotation]: now.version,
+          [wellKnown.agentVersionAnnotation]: now.version,
         },
       },
       spec: { holderIdentity: this.#identity, renewTime, acquireTime: rfc3339Micro(now.since) },
