@@ -73,6 +73,7 @@ export default defineConfig({
           page('What is kept in sync', '/synchronisation'),
           page('Live access', '/live-access'),
           page('Security', '/security'),
+          page('The protocol', '/protocol'),
           page('Glossary', '/glossary'),
         ],
       },
