@@ -47,12 +47,15 @@ const goImage: ImageRecipe = async ({ address, substitutePort }) => {
     agent: `--metrics-port ${agentMetrics} --healthz-port ${agentHealth}`,
   };
   const script = Object.entries(flags).map(
-    ([part, all]) => `[ "$1" = ${part} ] && exec /bin/go-argocd-agent "$@" ${all}`,
+    ([part, all]) => `[ "$1" = ${part} ] && exec /opt/argocd-agent/argocd-agent "$@" ${all}`,
   );
   return {
     user: { name: 'argocd', uid: 999, gid: 999 },
-    entrypoint: ['/bin/argocd-agent'],
-    files: { '/bin/argocd-agent': { script: script.join('\n') }, '/bin/go-argocd-agent': { from: binary ?? '' } },
+    entrypoint: ['/usr/local/bin/argocd-agent'],
+    files: {
+      '/usr/local/bin/argocd-agent': { script: script.join('\n') },
+      '/opt/argocd-agent/argocd-agent': { from: binary ?? '' },
+    },
   };
 };
 
