@@ -25,14 +25,17 @@ export function planOwnTriggers(mirror: Application, local: Application | undefi
 
 /**
  * Decides what an operation that a user asked for on the mirror does here. Argo CD forgets one that is set while another
- * is there, so it waits for the end of that.
+ * is there, so it waits for the end of that. One that has run already is not set again because another principal does not
+ * know of it.
  * @param before when the operation before this one had started, as far as was known when this one was first tried: the
  * answer to setting it may have been lost or late, and then it shows by having started
+ * @param isUnreported whether it was set here before, and the principal has not acknowledged its end
  */
 export function planOwnOperation(
   mirror: Application,
   local: Application | undefined,
   before: { readonly startedAt: unknown },
+  isUnreported: boolean,
 ): MirrorRequestPlan {
   const objection = objectionTo(mirror, local);
   if (objection !== undefined || local === undefined) {
@@ -47,7 +50,8 @@ export function planOwnOperation(
     // A Go principal may send back what was reported to it. Argo CD takes no request for an operation that runs already.
     return { action: 'none' };
   }
-  if (state?.startedAt !== before.startedAt && isSameOperation(state?.operation, operation)) {
+  const hasStarted = isUnreported || state?.startedAt !== before.startedAt;
+  if (hasStarted && isSameOperation(state?.operation, operation)) {
     return { action: 'none' };
   }
   if (local.operation !== undefined) {
