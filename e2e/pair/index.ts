@@ -1,15 +1,23 @@
 import { randomUUID } from 'node:crypto';
 import type { AgentMode } from '../../lib/auth/index.ts';
-import { type KubeClient, type KubeObject, namespaces, resourceType } from '../../lib/kube/index.ts';
-import { createAuthority, generateJwtKey, issueCertificate, type KeyCertificate } from '../../lib/pki/index.ts';
-import { argoCdCrds, installCrds } from '../hub/index.ts';
+import { type KubeObject, resourceType } from '../../lib/kube/index.ts';
+import { createAuthority, generateJwtKey, type KeyCertificate } from '../../lib/pki/index.ts';
 import { borrowCluster, freePort, type SharedCluster } from '../testbed/index.ts';
-import { giveAgentCredentials, mapAgent, namespace, put, putTls } from './material.ts';
+import { giveAgentCredentials, giveHubMaterial, mapAgent, namespace, prepareCluster } from './material.ts';
 import { Program } from './program.ts';
 
 export { freePort } from '../testbed/index.ts';
 export { type CollectedSpan, type Collector, startCollector } from './collector.ts';
-export { giveAgentCredentials, mapAgent, namespace, put, putTls } from './material.ts';
+export {
+  giveAgentCredentials,
+  giveHubMaterial,
+  type HubMaterial,
+  mapAgent,
+  namespace,
+  prepareCluster,
+  put,
+  putTls,
+} from './material.ts';
 export { type MeshProxy, startMeshProxy } from './mesh-proxy.ts';
 export { Program } from './program.ts';
 export { type Redis, startRedis } from './redis.ts';
@@ -193,27 +201,7 @@ export async function startHub(
     generateJwtKey(2048),
   ]);
   await prepareCluster(hub.client);
-  const server = await issueCertificate({
-    authority,
-    commonName: 'argocd-agent-principal',
-    hosts: ['127.0.0.1', '::1', 'localhost'],
-    usages: ['server'],
-  });
-  await Promise.all([
-    putTls(hub.client, 'argocd-agent-ca', authority),
-    putTls(hub.client, 'argocd-agent-principal-tls', server),
-    putTls(
-      hub.client,
-      'argocd-agent-resource-proxy-tls',
-      await issueCertificate({
-        authority,
-        commonName: 'argocd-agent-resource-proxy',
-        hosts: ['127.0.0.1'],
-        usages: ['server'],
-      }),
-    ),
-    put(hub.client, 'argocd-agent-jwt', { 'jwt.key': jwtKey }),
-  ]);
+  await giveHubMaterial(hub.client, { authority, jwtKey });
   const programs: Program[] = [];
   const newPrincipal = async (args: readonly string[]) => {
     const [port, metrics, health] = await Promise.all([freePort(), freePort(), freePort()]);
@@ -250,12 +238,6 @@ export async function startHub(
       await hub.stop();
     },
   };
-}
-
-/** Argo CD's CRDs and namespace. */
-async function prepareCluster(client: KubeClient): Promise<void> {
-  await client.create(namespaces, { metadata: { name: namespace } });
-  await installCrds(client, await argoCdCrds());
 }
 
 /** An Application for a test. */

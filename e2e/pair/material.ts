@@ -1,8 +1,60 @@
-import { type KubeClient, secrets } from '../../lib/kube/index.ts';
+import { type KubeClient, namespaces, secrets } from '../../lib/kube/index.ts';
 import { issueCertificate, type KeyCertificate } from '../../lib/pki/index.ts';
+import { argoCdCrds, installCrds } from '../hub/index.ts';
 
 /** Argo CD's namespace on both clusters. */
 export const namespace = 'argocd';
+
+/** Gives a cluster Argo CD's CRDs and namespace. */
+export async function prepareCluster(client: KubeClient): Promise<void> {
+  await client.create(namespaces, { metadata: { name: namespace } });
+  await installCrds(client, await argoCdCrds());
+}
+
+/** What a principal reads from Secrets of its hub. */
+export interface HubMaterial {
+  readonly authority: KeyCertificate;
+  /** The key that it signs tokens with, PEM. */
+  readonly jwtKey: string;
+  /** The server certificate's common name. Default: argocd-agent-principal. */
+  readonly commonName?: string | undefined;
+  /** Its certificate is good for a client, too: it follows another principal. */
+  readonly isPaired?: boolean;
+  /** Authorities that it trusts, PEM. Default: the one authority. */
+  readonly trust?: string | undefined;
+}
+
+/** Writes it, with certificates for the loopback addresses; replaces what is there. */
+export async function giveHubMaterial(client: KubeClient, material: HubMaterial): Promise<void> {
+  const { authority, jwtKey, commonName = 'argocd-agent-principal', isPaired = false, trust } = material;
+  const [server, proxy] = await Promise.all([
+    issueCertificate({
+      authority,
+      commonName,
+      hosts: ['127.0.0.1', '::1', 'localhost'],
+      usages: isPaired ? ['server', 'client'] : ['server'],
+    }),
+    issueCertificate({
+      authority,
+      commonName: 'argocd-agent-resource-proxy',
+      hosts: ['127.0.0.1'],
+      usages: ['server'],
+    }),
+  ]);
+  await Promise.all([
+    trust === undefined
+      ? putTls(client, 'argocd-agent-ca', authority)
+      : put(
+          client,
+          'argocd-agent-ca',
+          { 'ca.crt': trust, 'tls.crt': authority.certificate, 'tls.key': authority.key },
+          { type: 'kubernetes.io/tls' },
+        ),
+    putTls(client, 'argocd-agent-principal-tls', server),
+    putTls(client, 'argocd-agent-resource-proxy-tls', proxy),
+    put(client, 'argocd-agent-jwt', { 'jwt.key': jwtKey }),
+  ]);
+}
 
 /** Writes an Opaque Secret into Argo CD's namespace, replacing one of that name. */
 export async function put(

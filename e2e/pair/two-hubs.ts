@@ -1,9 +1,7 @@
-import { namespaces } from '../../lib/kube/index.ts';
-import { createAuthority, generateJwtKey, issueCertificate, type KeyCertificate } from '../../lib/pki/index.ts';
+import { createAuthority, generateJwtKey, type KeyCertificate } from '../../lib/pki/index.ts';
 import { type HaAdminClient, haAdminClient } from '../../lib/wire/index.ts';
-import { argoCdCrds, installCrds } from '../hub/index.ts';
 import { borrowCluster, freePort, type SharedCluster } from '../testbed/index.ts';
-import { giveAgentCredentials, mapAgent, namespace, put, putTls } from './material.ts';
+import { giveAgentCredentials, giveHubMaterial, mapAgent, namespace, prepareCluster } from './material.ts';
 import { Program } from './program.ts';
 
 /** One of two hubs. */
@@ -50,10 +48,6 @@ export async function startTwoHubs(options: TwoHubsOptions = {}): Promise<TwoHub
   const [one, two, managed] = await Promise.all([borrowCluster(), borrowCluster(), borrowCluster()]);
   const ports = await Promise.all(Array.from({ length: 9 }, () => freePort()));
   const [grpc1 = 0, grpc2 = 0] = ports;
-  const prepare = async ({ client }: SharedCluster) => {
-    await client.create(namespaces, { metadata: { name: namespace } });
-    await installCrds(client, await argoCdCrds());
-  };
   const makeHub = async (
     cluster: SharedCluster,
     role: 'primary' | 'replica',
@@ -61,18 +55,8 @@ export async function startTwoHubs(options: TwoHubsOptions = {}): Promise<TwoHub
     args: readonly string[],
     original: string | undefined,
   ): Promise<PairedHub> => {
-    await prepare(cluster);
-    const server = await issueCertificate({
-      authority,
-      commonName: options.commonName ?? 'argocd-agent-principal',
-      hosts: ['127.0.0.1', '::1', 'localhost'],
-      usages: ['server', 'client'],
-    });
-    await Promise.all([
-      putTls(cluster.client, 'argocd-agent-ca', authority),
-      putTls(cluster.client, 'argocd-agent-principal-tls', server),
-      put(cluster.client, 'argocd-agent-jwt', { 'jwt.key': jwtKey }),
-    ]);
+    await prepareCluster(cluster.client);
+    await giveHubMaterial(cluster.client, { authority, jwtKey, commonName: options.commonName, isPaired: true });
     const principal = new Program(
       [
         'principal',
@@ -102,7 +86,7 @@ export async function startTwoHubs(options: TwoHubsOptions = {}): Promise<TwoHub
   const [first, second] = await Promise.all([
     makeHub(one, 'primary', [grpc1, grpc2, ...ports.slice(2, 5)], options.firstArgs ?? [], options.originals?.first),
     makeHub(two, 'replica', [grpc2, grpc1, ...ports.slice(5, 8)], options.secondArgs ?? [], options.originals?.second),
-    prepare(managed),
+    prepareCluster(managed.client),
   ]);
   await Promise.all([mapAgent(one.client, agentName), giveAgentCredentials(managed.client, authority, agentName)]);
   const agentHealth = ports[8] ?? 0;

@@ -1,0 +1,124 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Fault } from './faults.ts';
+import type { ChaosStage, StagedAgent, StagedPrincipal } from './stage.ts';
+
+const slowMs = 400;
+
+/** Does a fault and mends it; resolves when it is mended. What is killed is started again, without waiting until it works. */
+export async function inflict(fault: Fault, stage: ChaosStage): Promise<void> {
+  const { kind, target, forMs } = fault;
+  const during = async (begin: () => unknown, end: () => unknown) => {
+    await begin();
+    await sleep(forMs);
+    await end();
+  };
+  const principal = () => principalOf(stage, target);
+  const agent = () => agentOf(stage, target);
+  switch (kind) {
+    case 'kill principal':
+      return during(
+        () => killed(principal()),
+        () => principal().part.start(),
+      );
+    case 'stop principal':
+      return during(
+        () => principal().part.end('SIGTERM'),
+        () => principal().part.start(),
+      );
+    case 'freeze principal':
+      return during(
+        () => principal().part.freeze(),
+        () => principal().part.thaw(),
+      );
+    case 'cut principal off from the API server':
+      return during(
+        () => principal().apiWay.refuse(),
+        () => principal().apiWay.heal(),
+      );
+    case 'lose principal’s way to the API server':
+      return during(
+        () => principal().apiWay.blackHole(),
+        () => principal().apiWay.heal(),
+      );
+    case 'cut the links to principal':
+      return during(
+        () => principal().peerWay.refuse(),
+        () => principal().peerWay.heal(),
+      );
+    case 'kill agent':
+      return during(
+        () => agent().part.end('SIGKILL'),
+        () => agent().part.start(),
+      );
+    case 'freeze agent':
+      return during(
+        () => agent().part.freeze(),
+        () => agent().part.thaw(),
+      );
+    case 'cut agent off':
+      return during(
+        () => agent().way.refuse(),
+        () => agent().way.heal(),
+      );
+    case 'lose agent’s way':
+      return during(
+        () => agent().way.blackHole(),
+        () => agent().way.heal(),
+      );
+    case 'slow agent’s way':
+      return during(
+        () => agent().way.delay(slowMs),
+        () => agent().way.delay(0),
+      );
+    case 'cut agent off from its API server':
+      return during(
+        () => agent().apiWay.refuse(),
+        () => agent().apiWay.heal(),
+      );
+    case 'kill API server':
+      return during(
+        () => clusterOf(stage, target).apiServer.kill(),
+        () => clusterOf(stage, target).apiServer.restart(),
+      );
+    case 'kill etcd':
+      return during(
+        () => clusterOf(stage, target).etcd.kill(),
+        () => clusterOf(stage, target).etcd.restart(),
+      );
+    case 'forget history':
+      return clusterOf(stage, target).compactHistory();
+    case 'new certificate for agent':
+      return stage.trust.issueForAgent(target);
+    case 'new certificates for principals':
+      return stage.trust.issueForHub();
+    case 'new authority':
+      return stage.trust.change(() => sleep(forMs));
+  }
+}
+
+/** A process that is killed leaves its connections to the networks in front of it: they are cut as its kernel cuts them. */
+async function killed({ part, peerWay }: StagedPrincipal): Promise<void> {
+  await part.end('SIGKILL');
+  peerWay.cut();
+}
+
+function principalOf({ principals }: ChaosStage, name: string): StagedPrincipal {
+  return named(principals, ({ part }) => part.name === name, name);
+}
+
+function agentOf({ agents }: ChaosStage, name: string): StagedAgent {
+  return named(agents, (agent) => agent.name === name, name);
+}
+
+function clusterOf({ hub, agents }: ChaosStage, name: string) {
+  const all = [hub, ...agents.map(({ cluster }) => cluster)];
+  return named(all, (cluster) => cluster.name === name, name);
+}
+
+function named<T>(all: readonly T[], isIt: (one: T) => boolean, name: string): T {
+  const found = all.find(isIt);
+  if (found === undefined) {
+    throw new Error(`there is no ${name}`);
+  }
+  return found;
+}

@@ -1,0 +1,118 @@
+import { readFile } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Program } from '../pair/index.ts';
+
+const restartMs = 1_000;
+const sampleMs = 1_000;
+
+/** How a {@link Part} is made. */
+export interface PartOptions {
+  readonly name: string;
+  readonly program: Program;
+  readonly healthPort: number;
+  /** Resident memory that it may not exceed. */
+  readonly boundBytes: number;
+}
+
+/** A program of the fleet under a supervisor, which starts it again as a kubelet does and writes down what it noticed. */
+export class Part {
+  readonly name: string;
+  readonly program: Program;
+  readonly healthPort: number;
+  readonly boundBytes: number;
+  /** The ends that nobody asked for, in words. */
+  readonly exits: string[] = [];
+  /** The greatest resident size that was seen. */
+  mostBytes = 0;
+  #isToRun = false;
+  #isFrozen = false;
+  readonly #sampling: NodeJS.Timeout;
+
+  constructor({ name, program, healthPort, boundBytes }: PartOptions) {
+    this.name = name;
+    this.program = program;
+    this.healthPort = healthPort;
+    this.boundBytes = boundBytes;
+    this.#sampling = setInterval(() => void this.#sample(), sampleMs).unref();
+  }
+
+  /** Whether it runs and is not frozen. */
+  get isUp(): boolean {
+    return this.program.pid !== undefined && !this.#isFrozen;
+  }
+
+  /** Starts it, if it does not run, and starts it again whenever it ends, until it is ended. */
+  start(): void {
+    this.#isToRun = true;
+    if (this.program.pid !== undefined) {
+      return;
+    }
+    this.program.start();
+    void this.program.exited().then(async (code) => {
+      if (!this.#isToRun) {
+        return;
+      }
+      this.exits.push(`${this.name} ended with code ${code}: ${lastLine(this.program.output)}`);
+      await sleep(restartMs);
+      if (this.#isToRun) {
+        this.start();
+      }
+    });
+  }
+
+  /** Ends it; it stays down until it is started. */
+  async end(signal: NodeJS.Signals): Promise<void> {
+    this.#isToRun = false;
+    this.thaw();
+    const code = await this.program.stop(signal);
+    if (signal === 'SIGTERM' && code !== 0) {
+      this.exits.push(`${this.name} ended with code ${code} when it was told to end: ${lastLine(this.program.output)}`);
+    }
+  }
+
+  /** Stops all its threads. */
+  freeze(): void {
+    this.#isFrozen = true;
+    this.#signal('SIGSTOP');
+  }
+
+  thaw(): void {
+    this.#isFrozen = false;
+    this.#signal('SIGCONT');
+  }
+
+  /** What its health endpoint says that is not yes; undefined when it says yes. */
+  async complaint(): Promise<string | undefined> {
+    try {
+      const response = await fetch(`http://127.0.0.1:${this.healthPort}/healthz`, {
+        signal: AbortSignal.timeout(5_000),
+      });
+      const text = await response.text();
+      return response.ok ? undefined : `${this.name}: ${response.status} ${text.trim().slice(0, 300)}`;
+    } catch (error) {
+      return `${this.name}: ${(error as Error).message}`;
+    }
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#sampling);
+    this.#isToRun = false;
+    this.thaw();
+    await this.program.stop('SIGKILL');
+  }
+
+  #signal(signal: NodeJS.Signals): void {
+    if (this.program.pid !== undefined) {
+      process.kill(this.program.pid, signal);
+    }
+  }
+
+  async #sample(): Promise<void> {
+    const { pid } = this.program;
+    const status = pid === undefined ? '' : await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
+    const kilobytes = Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0);
+    this.mostBytes = Math.max(this.mostBytes, kilobytes * 1024);
+  }
+}
+
+const lastLine = (output: string) => output.trimEnd().split('\n').at(-1)?.slice(0, 500) ?? '';

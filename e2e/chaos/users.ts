@@ -1,0 +1,248 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isConflict, isInvalid, isNotFound, isRetryable, type KubeClient } from '../../lib/kube/index.ts';
+import { type ArgoObject, namespace, pairApplications } from '../pair/index.ts';
+import type { Random } from '../random/index.ts';
+import { createOnce, persist } from '../suites/persist.ts';
+import type { Ledger, WantedApplication } from './ledger.ts';
+import { steady } from './onlooker.ts';
+import type { ChaosStage, StagedAgent } from './stage.ts';
+
+const finalizer = 'resources-finalizer.argocd.argoproj.io';
+
+/** How {@link Users} write. */
+export interface UsersOptions {
+  readonly stage: ChaosStage;
+  readonly ledger: Ledger;
+  readonly random: Random;
+  /** Applications of one agent, at most. */
+  readonly most: number;
+  /** Mean time between two edits of one agent's Applications. */
+  readonly everyMs: number;
+}
+
+type Edit = readonly [what: string, weight: number, act: (agent: StagedAgent, name: string) => Promise<boolean>];
+
+/**
+ * The users of a fleet. They create, edit, delete and replace Applications where these belong, ask the hub for syncs, and
+ * meddle with copies and mirrors. The ledger gets what an API server has accepted.
+ */
+export class Users {
+  readonly #options: UsersOptions;
+  #number = 0;
+
+  constructor(options: UsersOptions) {
+    this.#options = options;
+  }
+
+  /** Every agent gets its first Applications. */
+  async begin(perAgent: number): Promise<void> {
+    for (const agent of this.#options.stage.agents) {
+      await this.#create(agent, steady.name, undefined, steady.namespace);
+      for (let number = 1; number < perAgent; number++) {
+        await this.#create(agent);
+      }
+    }
+  }
+
+  /** They write until aborted; resolves when every write was answered. */
+  async run(signal: AbortSignal): Promise<void> {
+    await Promise.all(this.#options.stage.agents.map((agent) => this.#write(agent, signal)));
+  }
+
+  async #write(agent: StagedAgent, signal: AbortSignal): Promise<void> {
+    const { random, everyMs, ledger } = this.#options;
+    const edits: readonly Edit[] = [
+      ['create', 4, (at) => this.#create(at)],
+      ['edit', 10, (at, name) => this.#edit(at, name)],
+      ['sync', 8, (at, name) => this.#sync(at, name)],
+      ['delete', 2, (at, name) => this.#delete(at, name)],
+      ['replace', 2, (at, name) => this.#replace(at, name)],
+      ['meddle with a copy', 4, (at, name) => this.#meddle(at, name)],
+      ['delete a copy', 1, (at, name) => this.#deleteCopy(at, name)],
+    ];
+    const lots = edits.flatMap((edit) => Array.from({ length: edit[1] }, () => edit));
+    while (!signal.aborted) {
+      await sleep(random.integer(0, 2 * everyMs), undefined, { signal }).catch(() => undefined);
+      const names = ledger.of(agent.name).map(({ name }) => name);
+      const [what, , act] = random.pick(lots);
+      const name = random.pick(names);
+      if (signal.aborted || (what === 'create' && names.length >= this.#options.most)) {
+        continue;
+      }
+      if (name === steady.name && /delete|replace/.test(what)) {
+        continue;
+      }
+      if (await act(agent, name)) {
+        ledger.count(what);
+      }
+    }
+  }
+
+  async #create(agent: StagedAgent, name?: string, formerUid?: string, into = 'default'): Promise<boolean> {
+    const { random } = this.#options;
+    const number = ++this.#number;
+    const source = { repoURL: 'https://git.example.com/repo.git', path: `app-${number}`, targetRevision: `v${number}` };
+    const at = this.#source(agent);
+    const metadata = { name: name ?? `app-${number}`, namespace: at.namespace };
+    const isCascading = name !== steady.name && random.chance(0.3);
+    const made = await createOnce(
+      at.client,
+      pairApplications,
+      {
+        metadata: { ...metadata, ...(isCascading && { finalizers: [finalizer] }) },
+        spec: { project: 'default', source, destination: { ...at.destination, namespace: into } },
+      },
+      formerUid,
+    );
+    this.#want(agent, made);
+    return true;
+  }
+
+  async #edit(agent: StagedAgent, name: string): Promise<boolean> {
+    const { random } = this.#options;
+    const number = ++this.#number;
+    const spec = random.chance(0.6)
+      ? { source: { targetRevision: `v${number}` } }
+      : { info: [{ name: 'edit', value: String(number) }] };
+    const at = this.#source(agent);
+    // One that is lost shows here as "not found".
+    this.#want(agent, await persist(() => at.client.mergePatch(pairApplications, this.#key(at, name), { spec })));
+    return true;
+  }
+
+  async #delete(agent: StagedAgent, name: string): Promise<boolean> {
+    const wanted = this.#get(agent, name);
+    const at = this.#source(agent);
+    this.#options.ledger.drop(wanted);
+    const deletion = () => at.client.delete(pairApplications, this.#key(at, name), { uid: wanted.uid });
+    await persist(deletion).catch((error: unknown) => {
+      // An attempt whose answer was lost.
+      if (!isNotFound(error)) {
+        throw error;
+      }
+    });
+    return true;
+  }
+
+  /** Deletes an Application and makes another one of its name at once. */
+  async #replace(agent: StagedAgent, name: string): Promise<boolean> {
+    const { uid } = this.#get(agent, name);
+    await this.#delete(agent, name);
+    return await this.#create(agent, name, uid);
+  }
+
+  /** Asks the hub for a sync as Argo CD's API server does: not while another one runs. */
+  async #sync(agent: StagedAgent, name: string): Promise<boolean> {
+    const { ledger, stage } = this.#options;
+    const { client } = stage.hub;
+    const key = { namespace: agent.name, name };
+    const found = await persist(() => client.get(pairApplications, key));
+    const isRunning = ['Running', 'Terminating'].includes(phaseOf(found) ?? '');
+    if (found === undefined || found.operation !== undefined || isRunning || found.metadata.deletionTimestamp) {
+      return false;
+    }
+    const id = `sync-${++this.#number}`;
+    const revision = (found.spec.source as { targetRevision: string }).targetRevision;
+    const { resourceVersion = '', uid = '' } = found.metadata;
+    const operation = { info: [{ name: 'id', value: id }], sync: { revision }, initiatedBy: { username: 'user' } };
+    // A mirror may still show the Application that had this name before: then the request is for that one.
+    const shownUid = found.metadata.annotations?.['argocd.argoproj.io/source-uid'];
+    const isForFormer = agent.mode === 'autonomous' && shownUid !== this.#get(agent, name).uid;
+    const asked = { id, agent: agent.name, name, isExcused: isForFormer, mayRunAgain: false };
+    try {
+      await client.mergePatch(pairApplications, key, {
+        metadata: { resourceVersion, uid },
+        operation,
+        status: { operationState: null },
+      });
+      ledger.operations.push({ ...asked, isAccepted: true });
+      return true;
+    } catch (error) {
+      if (isConflict(error) || isNotFound(error) || isInvalid(error)) {
+        return false;
+      }
+      if (!isRetryable(error)) {
+        throw error;
+      }
+      ledger.operations.push({ ...asked, isAccepted: false });
+      return false;
+    }
+  }
+
+  async #meddle(agent: StagedAgent, name: string): Promise<boolean> {
+    const number = ++this.#number;
+    const patch = this.#options.random.pick([
+      { spec: { source: { path: `meddled-${number}` } } },
+      { spec: { info: [{ name: 'meddled', value: String(number) }] } },
+      { spec: { destination: { namespace: 'elsewhere' } } },
+    ]);
+    const at = this.#copy(agent);
+    return await onCopy(() => at.client.mergePatch(pairApplications, this.#key(at, name), patch));
+  }
+
+  async #deleteCopy(agent: StagedAgent, name: string): Promise<boolean> {
+    const at = this.#copy(agent);
+    const key = this.#key(at, name);
+    const { uid } = (await persist(() => at.client.get(pairApplications, key)))?.metadata ?? {};
+    if (uid === undefined) {
+      return false;
+    }
+    this.#options.ledger.meddle(agent.name, name, uid);
+    return await onCopy(() => at.client.delete(pairApplications, key, { uid }));
+  }
+
+  /** Where an agent's Applications belong. */
+  #source(agent: StagedAgent): Place {
+    return agent.mode === 'managed'
+      ? { ...this.#onHub(agent), destination: { name: agent.name } }
+      : { ...onCluster(agent), destination: { server: 'https://kubernetes.default.svc' } };
+  }
+
+  #copy(agent: StagedAgent): Place {
+    return agent.mode === 'managed' ? onCluster(agent) : this.#onHub(agent);
+  }
+
+  #onHub({ name }: StagedAgent): Place {
+    return { client: this.#options.stage.hub.client, namespace: name, destination: {} };
+  }
+
+  #key({ namespace }: Place, name: string) {
+    return { namespace, name };
+  }
+
+  #get({ name: agent }: StagedAgent, name: string): WantedApplication {
+    const wanted = this.#options.ledger.find(agent, name);
+    if (wanted === undefined) {
+      throw new Error(`nobody wants ${agent}/${name}`);
+    }
+    return wanted;
+  }
+
+  #want({ name: agent }: StagedAgent, { metadata: { name, uid = '' }, spec }: ArgoObject): void {
+    this.#options.ledger.want({ agent, name, uid, spec });
+  }
+}
+
+interface Place {
+  readonly client: KubeClient;
+  readonly namespace: string;
+  readonly destination: Readonly<Record<string, string>>;
+}
+
+const onCluster = ({ cluster }: StagedAgent): Place => ({ client: cluster.client, namespace, destination: {} });
+
+const phaseOf = (found: ArgoObject | undefined) =>
+  (found?.status?.operationState as { phase?: string } | undefined)?.phase;
+
+/** A copy may not be there yet. */
+async function onCopy(attempt: () => Promise<unknown>): Promise<boolean> {
+  try {
+    await persist(attempt);
+    return true;
+  } catch (error) {
+    if (!isNotFound(error) && !isConflict(error)) {
+      throw error;
+    }
+    return false;
+  }
+}
