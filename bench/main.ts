@@ -7,6 +7,7 @@ import { benchRotation } from './rotation.ts';
 import { benchConnect } from './scale/connect.ts';
 import { benchIdle } from './scale/idle.ts';
 import { benchMany } from './scale/many.ts';
+import { benchReplicas } from './scale/replicas.ts';
 import { benchStatus } from './scale/status.ts';
 
 const benchmarks: Record<string, { summary: string; run: (args: string[]) => Promise<void> }> = {
@@ -25,6 +26,10 @@ const benchmarks: Record<string, { summary: string; run: (args: string[]) => Pro
   many: {
     summary: '50,000 Applications of 500 agents: start, memory, cost of one change',
     run: benchMany,
+  },
+  replicas: {
+    summary: '300 agents at 1, 2 and 3 replicas of the principal; one of three is killed under load',
+    run: benchReplicas,
   },
   controller: {
     summary: '500 managed clusters are enrolled: time, API writes, what little events cost',

@@ -43,10 +43,13 @@ export class LoadFleet {
       },
     };
     const { ca } = certificates;
-    this.#agents = agents.map(
-      (name) =>
-        new SimulatedAgent({ name, server, ca, certificate: certificates.of(name), version, applications, listener }),
-    );
+    const servers = server.split(',');
+    this.#agents = agents.map((name, index) => {
+      const first = index % servers.length;
+      const inTurn = [...servers.slice(first), ...servers.slice(0, first)];
+      const certificate = certificates.of(name);
+      return new SimulatedAgent({ name, servers: inTurn, ca, certificate, version, applications, listener });
+    });
     this.#resend = setInterval(() => {
       const now = performance.now();
       for (const agent of this.#agents) {

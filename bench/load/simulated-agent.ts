@@ -35,8 +35,8 @@ export interface AgentListener {
 /** How a simulated agent is made. */
 export interface SimulatedAgentOptions {
   readonly name: string;
-  /** `host:port`. */
-  readonly server: string;
+  /** `host:port` of the principals, in the order in which they are tried. */
+  readonly servers: readonly string[];
   readonly ca: string;
   readonly certificate: KeyCertificate;
   readonly version: string;
@@ -117,9 +117,11 @@ export class SimulatedAgent {
     }
     const stop = new AbortController();
     this.#stop = stop;
-    const { server, ca, certificate, version, listener } = this.#options;
+    const { servers, ca, certificate, version, listener } = this.#options;
+    const [server = '', ...otherServers] = servers;
     this.#ended = runWireClient({
       server,
+      otherServers,
       tls: () => ({ ca, cert: certificate.certificate, key: certificate.key }),
       credentials: () => ({ method: 'mtls', credentials: {} }),
       mode: 'managed',

@@ -24,6 +24,8 @@ export interface Principal {
   /** The sum of a metric over all its labels. */
   metric(name: string): Promise<number>;
   stop(): Promise<void>;
+  /** SIGKILL. */
+  kill(): Promise<void>;
 }
 
 /**
@@ -39,7 +41,7 @@ const inTwoGibibytes = '--max-old-space-size=1024 --max-semi-space-size=32';
  */
 export async function startPrincipal(hub: Hub, args: readonly string[] = []): Promise<Principal> {
   const [port, metricsPort, healthPort] = await Promise.all([freePort(), freePort(), freePort()]);
-  const logFile = join(hub.cluster.dir, 'principal.log');
+  const logFile = join(hub.cluster.dir, `principal-${port}.log`);
   const began = performance.now();
   const child = await spawnSupervised(
     process.execPath,
@@ -87,6 +89,9 @@ export async function startPrincipal(hub: Hub, args: readonly string[] = []): Pr
     },
     async stop() {
       await child.stop(20_000);
+    },
+    async kill() {
+      await child.kill();
     },
   };
 }
