@@ -4,6 +4,7 @@ import { blocklistCommands } from './commands/blocklist.ts';
 import { bundleCommand } from './commands/bundle.ts';
 import { completionCommands } from './commands/completion.ts';
 import { configCommands } from './commands/config.ts';
+import { conformanceCommand } from './commands/conformance.ts';
 import { doctorCommand } from './commands/doctor.ts';
 import { haCommands } from './commands/ha.ts';
 import { jwtCommands } from './commands/jwt.ts';
@@ -42,6 +43,7 @@ export function ctlExecutable(name = 'argocd-agentctl'): Executable {
       { name: 'blocklist', summary: 'Certificates that may not be used any more' },
       { name: 'blocklist tls', summary: 'Certificates of agents' },
       { name: 'ha', summary: 'A pair of principals' },
+      { name: 'conformance', summary: 'Whether a peer speaks the protocol' },
       { name: 'completion', summary: 'Completion for a shell' },
     ],
     commands: [
@@ -56,6 +58,7 @@ export function ctlExecutable(name = 'argocd-agentctl'): Executable {
       ...jwtCommands,
       ...blocklistCommands,
       ...haCommands,
+      conformanceCommand,
       ...completionCommands(() => executable),
       versionOfCtl,
     ],

@@ -1,4 +1,5 @@
 export { requestCertificate } from './client/certificates.ts';
+export { clientKeepalive } from './client/client-keepalive.ts';
 export type { PrincipalInfo, SessionCalls, WireClientOptions } from './client/client-options.ts';
 export { runWireClient } from './client/run-client.ts';
 export { WireError, type WireErrorCode } from './errors.ts';
@@ -24,9 +25,11 @@ export {
   objectEvent,
 } from './events/make.ts';
 export { dataOf, parseLimited } from './events/payload.ts';
+export { connectGrpc, type GrpcTransport } from './grpc/client/client.ts';
+export { type ClientCall, callUnary } from './grpc/client/client-call.ts';
 export type { ConnectionLimits } from './grpc/server/connection-rate.ts';
 export { secureContextOptions } from './grpc/server/tls-options.ts';
-export { GrpcError, type GrpcStatusCode, grpcStatus } from './grpc/status.ts';
+export { GrpcError, type GrpcStatusCode, grpcStatus, statusName } from './grpc/status.ts';
 export { type HaAdminClient, haAdminClient } from './ha/admin-client.ts';
 export { type HaAdminService, serveHaAdmin } from './ha/admin-server.ts';
 export {
@@ -36,6 +39,7 @@ export {
   type PrimaryStream,
 } from './ha/replication-client.ts';
 export type { ReplicaHandlers, ReplicaStream, ReplicationService } from './ha/replication-service.ts';
+export { paths } from './methods.ts';
 export type { ObservedCall } from './observe.ts';
 export { serveWire } from './server/serve.ts';
 export type {
