@@ -11,7 +11,7 @@ export {
   executableHelp,
   runExecutable,
 } from './command.ts';
-export { type CommandGroup, childrenOf } from './command-tree.ts';
+export { type CommandGroup, childrenOf, findCommand } from './command-tree.ts';
 export { type CommonDefaults, commonFlags } from './common-flags.ts';
 export { type Detail, type DetailCategory, detailOf, parseDetail } from './detail.ts';
 export { formatDuration, parseDuration } from './duration.ts';
