@@ -1,5 +1,5 @@
 # The verbs that one tries first, each a script of package.json.
-.PHONY: help build test unit integration e2e lint fix demo run image docs bench clean
+.PHONY: help build test unit integration e2e lint fix demo run image docs bench release clean
 
 help: ## this list
 	@grep -E '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /\1\t/' | expand -t 14
@@ -39,6 +39,9 @@ docs: ## the documentation site, in dist/site
 
 bench: ## the list of benches
 	npm run bench -- --help
+
+release: ## the files of a release, in dist/release
+	npm run release -- --version $$(node -p 'require("./package.json").version') --output dist/release
 
 clean: ## removes dist
 	rm -rf dist

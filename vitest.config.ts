@@ -1,7 +1,20 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
-const everywhere = ['bin', 'controller', 'principal', 'agent', 'ctl', 'lib', 'proto', 'e2e', 'bench', 'charts', 'site'];
+const everywhere = [
+  'bin',
+  'controller',
+  'principal',
+  'agent',
+  'ctl',
+  'lib',
+  'proto',
+  'e2e',
+  'bench',
+  'charts',
+  'site',
+  'release',
+];
 const files = (suffix: string) => everywhere.map((folder) => `${folder}/**/*.${suffix}.ts`);
 
 /**

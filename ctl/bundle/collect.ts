@@ -1,3 +1,4 @@
+import type { ArchivedFile } from '../../lib/base/index.ts';
 import { argoAppProjects } from '../../lib/bridge/index.ts';
 import {
   configMaps,
@@ -18,7 +19,6 @@ import { describeError } from '../../lib/ops/index.ts';
 import type { Side } from '../ctl-command.ts';
 import { addOnKind, argoCdInstances, fleetKind, redisPolicies, shownApplications } from '../kinds.ts';
 import { redacted, redactText } from './redact.ts';
-import type { ArchivedFile } from './tar.ts';
 
 /** Kinds that are read in the side's namespace. */
 const local: readonly ResourceType[] = [

@@ -1,9 +1,9 @@
 import { writeFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
+import { tarOf } from '../../lib/base/index.ts';
 import { FatalError, stringFlag, versionInfo } from '../../lib/ops/index.ts';
 import { collect } from '../bundle/collect.ts';
-import { tarOf } from '../bundle/tar.ts';
 import { ctlCommand } from '../ctl-command.ts';
 
 /** `bundle`: everything that a supporter needs, in one archive. */

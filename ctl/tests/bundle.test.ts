@@ -3,8 +3,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { tarOf } from '../../lib/base/index.ts';
 import { redacted, redactText } from '../bundle/redact.ts';
-import { tarOf } from '../bundle/tar.ts';
 
 test('tar reads the archive', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'bundle-'));

@@ -36,7 +36,7 @@ interface Faults {
   readonly silentAboutAbsence?: boolean;
   /** It does not remember what was not acknowledged. */
   readonly forgetful?: boolean;
-  /** It does not ask for a version. */
+  /** It takes any method of logging in. */
   readonly anyMethod?: boolean;
 }
 

@@ -25,5 +25,6 @@ export type { Logger } from './logger.ts';
 export { applyMergePatch, isEqual, type MergePatch, mergePatchBetween } from './merge-patch.ts';
 export { compareVersions, isNewerVersion } from './resource-version.ts';
 export { Semaphore } from './semaphore.ts';
+export { type ArchivedFile, tarOf } from './tar.ts';
 export { type RateLimit, TokenBucket } from './token-bucket.ts';
 export { wellKnown } from './well-known.ts';
