@@ -96,23 +96,31 @@ export function hubSync(options: {
   const routing = { namespace, allowedNamespaces: flags['allowed-namespaces'], mapping };
   const router = applicationRouter(routing);
   const isAdmitted = applicationAdmission(routing);
-  const guard = <T extends StoredObject>(unguarded: Store<T>, kind: QuotaKind<T>) =>
-    quotas.guard(replicas === undefined ? unguarded : replicas.fence.guard(unguarded, kind), kind);
-  const projects = guard(store<AppProject>(argoAppProjects, caches.AppProjects), {
+  const guard = <T extends StoredObject>(unguarded: Store<T>, kind: QuotaKind<T>, ownerOf = kind.ownerOf) =>
+    quotas.guard(replicas === undefined ? unguarded : replicas.fence.guard(unguarded, { ...kind, ownerOf }), kind);
+  const plainProjects = store<AppProject>(argoAppProjects, caches.AppProjects);
+  const projectKind: QuotaKind<AppProject> = {
     kind: 'AppProject',
     ownerOf: ({ metadata }) => metadata.annotations?.[annotations.mirrorOf],
     isMirror: () => true,
     get: (ref) => caches.AppProjects.get(ref) as AppProject | undefined,
-  });
+  };
+  quotas.follow(plainProjects, projectKind);
+  const projects = guard(plainProjects, projectKind);
   // Mirrors are in the namespace named after their agent.
   const ownerOf = (application: Application) =>
     isMirrorMarked(application) ? application.metadata.namespace : router(application);
-  const hubApplications = guard(store<Application>(argoApplications, caches.Applications), {
+  const plainApplications = store<Application>(argoApplications, caches.Applications);
+  const applicationKind: QuotaKind<Application> = {
     kind: 'Application',
     ownerOf,
     isMirror: isMirrorMarked,
     get: (ref) => caches.Applications.get(ref) as unknown as Application | undefined,
-  });
+  };
+  quotas.follow(plainApplications, applicationKind);
+  const hubApplications = guard(plainApplications, applicationKind);
+  // A mirror whose mark a user took away is its agent's all the same.
+  const mirrorApplications = guard(plainApplications, applicationKind, ({ metadata }) => metadata.namespace);
   // The mirrors of an agent that another replica serves are known by their marks alone.
   const isOthersMirror = (application: Application) =>
     isMirrorMarked(application) &&
@@ -125,7 +133,7 @@ export function hubSync(options: {
   const selects = labelSelector(flags['label-selector']);
   const tuning = { concurrency: flags['event-processors'] };
   const mirrors = new ApplicationMirrors({
-    applications: hubApplications,
+    applications: mirrorApplications,
     principalUid,
     clusterOf: (agent) => clusterOf(agent)?.name,
     ensureNamespace: namespaceCreation && hubNamespaceCreator(client, namespaceCreation, logger),

@@ -31,7 +31,7 @@ export function* sources(root: string, folder = ''): Generator<string> {
 
 const programs = ['controller', 'principal', 'agent', 'ctl'];
 const isTest = (file: string) => file.endsWith('.test.ts');
-const isForTests = (file: string) => isTest(file) || /\/testing(\/|\.ts$)|^(e2e|bench)\//.test(file);
+const isForTests = (file: string) => isTest(file) || /\/(testing|simulation)(\/|\.ts$)|^(e2e|bench)\//.test(file);
 const roomOf = (file: string) =>
   file
     .split('/')

@@ -24,7 +24,7 @@ export function kubeStore<T extends StoredObject>(options: {
     create: async (object, signal) =>
       outside(await client.create(type, object as unknown as KubeObject, { fieldManager, signal })),
     patch: async (ref, patch, signal) => outside(await client.mergePatch(type, ref, patch, { fieldManager, signal })),
-    delete: (ref, { uid, propagation }, signal) =>
-      client.delete(type, ref, { uid, propagationPolicy: propagation, signal }),
+    delete: (ref, { uid, propagation, resourceVersion }, signal) =>
+      client.delete(type, ref, { uid, resourceVersion, propagationPolicy: propagation, signal }),
   };
 }

@@ -27,11 +27,19 @@ export interface Store<T extends StoredObject> {
   create(object: T, signal: AbortSignal): Promise<T>;
   /** `planned`: the object that the patch was made for, if the caller knows it. */
   patch(ref: ObjectRef, patch: MergePatch, signal: AbortSignal, planned?: T): Promise<T>;
-  /** Deletes the object of this uid; that it is already gone, or replaced by another uid (409), is for the caller. */
+  /**
+   * Deletes the object of this uid; that it is already gone, or replaced by another uid or, if one is given, another version
+   * (409), is for the caller. `planned`: the object that is to be deleted, if the caller knows it.
+   */
   delete(
     ref: ObjectRef,
-    options: { readonly uid: string; readonly propagation: 'Foreground' | 'Background' },
+    options: {
+      readonly uid: string;
+      readonly propagation: 'Foreground' | 'Background';
+      readonly resourceVersion?: string;
+    },
     signal: AbortSignal,
+    planned?: T,
   ): Promise<void>;
 }
 

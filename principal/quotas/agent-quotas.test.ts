@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { applyMergePatch, jsonSize } from '../../lib/base/index.ts';
 import type { Store, StoreChange } from '../../lib/sync/index.ts';
-import { type AgentLimits, AgentQuotas, type QuotaLimit } from './agent-quotas.ts';
+import { type AgentLimits, AgentQuotas, type QuotaKind, type QuotaLimit } from './agent-quotas.ts';
 
 interface Thing {
   readonly metadata: { readonly name: string; readonly namespace: string };
@@ -53,12 +53,14 @@ function hub(limits: Partial<AgentLimits>) {
     { refused: (agent, limit) => refused.push([agent, limit]), delayed: (agent) => delayed.push(agent) },
     () => clock.now,
   );
-  const guarded = quotas.guard(store, {
+  const kind: QuotaKind<Thing> = {
     kind: 'Thing',
     ownerOf: ({ metadata }) => metadata.namespace,
     isMirror: ({ metadata }) => !metadata.namespace.startsWith('managed-'),
     get: (ref) => objects.get(key(ref)),
-  });
+  };
+  quotas.follow(store, kind);
+  const guarded = quotas.guard(store, kind);
   const create = (namespace: string, name: string, spec: unknown = {}) =>
     guarded.create({ metadata: { namespace, name }, spec }, signal);
   return { clock, refused, delayed, objects, server, quotas, store: guarded, create, put };

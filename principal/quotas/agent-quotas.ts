@@ -112,13 +112,17 @@ export class AgentQuotas {
     this.#budgets.delete(agent);
   }
 
-  /** The same store, whose writes are counted for the agents, and refused where an agent would have too much. */
-  guard<T extends StoredObject>(store: Store<T>, kind: QuotaKind<T>): Store<T> {
+  /** Counts what a store has. Call it once for each kind that is {@link guard}ed. */
+  follow<T extends StoredObject>(store: Pick<Store<T>, 'subscribe'>, kind: QuotaKind<T>): void {
     store.subscribe(({ old, now }) => {
       const { name, namespace = '' } = (now ?? old)?.metadata ?? { name: '' };
       const place = `${kind.kind} ${namespace}/${name}`;
       this.#count(place, now && countOf(kind, now));
     });
+  }
+
+  /** The same store, whose writes are counted for the agents, and refused where an agent would have too much. */
+  guard<T extends StoredObject>(store: Store<T>, kind: QuotaKind<T>): Store<T> {
     const write = async <R>(
       before: T | undefined,
       after: T,
@@ -157,13 +161,13 @@ export class AgentQuotas {
           ? send()
           : write(before, applyMergePatch(before, patch) as T, before, { send, signal });
       },
-      delete: (ref, options, signal) => {
+      delete: (ref, options, signal, planned) => {
         const before = kind.get(ref);
         const agent = before && kind.ownerOf(before);
         if (agent !== undefined) {
           this.#charge(agent, 0);
         }
-        return store.delete(ref, options, signal);
+        return store.delete(ref, options, signal, planned);
       },
     };
   }

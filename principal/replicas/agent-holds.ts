@@ -34,7 +34,7 @@ export interface AgentHoldsOptions {
   readonly namespace: string;
   readonly informer: Informer<Lease>;
   readonly self: Pick<ReplicaLease, 'identity' | 'isCurrent' | 'isStalled'>;
-  readonly replicas: Pick<LiveReplicas, 'has' | 'peer'>;
+  readonly replicas: Pick<LiveReplicas, 'has' | 'isGone' | 'peer'>;
   readonly isLeader: () => boolean;
   readonly fence: Pick<WriteFence, 'quiet' | 'allQuiet'>;
   /** This replica holds the agent from now on. */
@@ -411,11 +411,20 @@ export class AgentHolds implements AgentRecords {
         return this.#wanted.has(agent) ? this.#taken(agent, lease) : this.#ended(lease as Lease, agent);
       }
       const next = this.#taken(agent, lease);
+      if (next !== undefined && !isSameRecord(lease, next)) {
+        // The cache may be behind, and the hold be given up: it is served when this has been written.
+        return next;
+      }
       this.#serve(agent);
-      return next !== undefined && isSameRecord(lease, next) ? undefined : next;
+      return undefined;
     }
     if (holder !== '' && replicas.has(holder)) {
       return this.#ask(agent, lease as Lease, { wanted, asking, isAskedFor });
+    }
+    if (!(await replicas.isGone(holder))) {
+      // It is alive, and the cache will show it.
+      this.#queue.addAfter(agent, 500);
+      return undefined;
     }
     if (wanted !== undefined) {
       return this.#taken(agent, lease);

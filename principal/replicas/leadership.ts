@@ -9,6 +9,7 @@ import {
   leases,
   WorkQueue,
 } from '../../lib/kube/index.ts';
+import type { LiveReplicas } from './live-replicas.ts';
 import type { ReplicaLease } from './replica-lease.ts';
 
 /** The labels of the Lease that says which replica leads. */
@@ -26,7 +27,7 @@ export interface LeadershipOptions {
   readonly namespace: string;
   readonly informer: Pick<Informer<Lease>, 'subscribe'>;
   readonly self: Pick<ReplicaLease, 'identity' | 'isCurrent'>;
-  readonly isLive: (identity: string) => boolean;
+  readonly replicas: Pick<LiveReplicas, 'has' | 'isGone'>;
   /** This replica leads from now on, or does not any more. */
   readonly changed: (isLeader: boolean) => void;
   readonly logger: Logger;
@@ -84,14 +85,18 @@ export class Leadership {
   }
 
   async #take(): Promise<void> {
-    const { client, namespace, self, isLive } = this.#options;
+    const { client, namespace, self, replicas } = this.#options;
     const { identity } = self;
     const holder = this.#lease?.spec?.holderIdentity ?? '';
-    if (!self.isCurrent || !isLive(identity) || holder === identity || (holder !== '' && isLive(holder))) {
+    const last = this.#lease;
+    if (!self.isCurrent || !replicas.has(identity) || holder === identity || replicas.has(holder)) {
+      return;
+    }
+    if (!(await replicas.isGone(holder))) {
+      this.#queue.addAfter('leader', 500);
       return;
     }
     const signal = AbortSignal.timeout(writeTimeoutMs);
-    const last = this.#lease;
     const spec = { holderIdentity: identity, leaseTransitions: (last?.spec?.leaseTransitions ?? -1) + 1 };
     try {
       this.#lease =

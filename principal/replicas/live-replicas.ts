@@ -1,14 +1,20 @@
-import type { Logger } from '../../lib/base/index.ts';
+import { BoundedSet, type Logger } from '../../lib/base/index.ts';
 import { type Informer, isConflict, isNotFound, type KubeClient, type Lease, leases } from '../../lib/kube/index.ts';
 import type { Peer } from './directory.ts';
-import { type ReplicaLease, type ReplicaTiming, replicaAnnotations, replicaLabels } from './replica-lease.ts';
+import {
+  type ReplicaLease,
+  type ReplicaTiming,
+  replicaAnnotations,
+  replicaLabels,
+  replicaLeaseName,
+} from './replica-lease.ts';
 
 /** How {@link LiveReplicas} are known and deposed. */
 export interface LiveReplicasOptions {
-  readonly client: Pick<KubeClient, 'delete'>;
+  readonly client: Pick<KubeClient, 'get' | 'delete'>;
   readonly namespace: string;
   /** The Leases of replicas and agents, in one cache: who holds an agent was seen before. */
-  readonly informer: Pick<Informer<Lease>, 'subscribe'>;
+  readonly informer: Pick<Informer<Lease>, 'subscribe' | 'get'>;
   readonly self: Pick<ReplicaLease, 'identity' | 'isCurrent' | 'currentSince' | 'check'>;
   /** This process's pod; a replica of the same pod is dead. */
   readonly pod: string | undefined;
@@ -38,6 +44,8 @@ export class LiveReplicas {
   readonly #options: LiveReplicasOptions;
   readonly #now: () => number;
   readonly #byIdentity = new Map<string, Live>();
+  /** Identities that will never live again. */
+  readonly #gone = new BoundedSet<string>(1_000);
 
   constructor(options: LiveReplicasOptions) {
     this.#options = options;
@@ -50,8 +58,32 @@ export class LiveReplicas {
     });
   }
 
+  /** Whether the cache has the replica's Lease, also while others are still being told of it. */
   has(identity: string): boolean {
-    return this.#byIdentity.has(identity);
+    const { informer, namespace } = this.#options;
+    const lease = informer.get({ namespace, name: replicaLeaseName(identity) });
+    return identity !== '' && lease !== undefined && identityOf(lease) === identity;
+  }
+
+  /**
+   * Whether a replica has died for certain. One that the cache does not have may be so new that the cache is behind: who holds
+   * an agent is sometimes read past the cache. @throws when the API server cannot be asked
+   */
+  async isGone(identity: string): Promise<boolean> {
+    const { client, namespace, timing } = this.#options;
+    if (identity === '' || this.#gone.has(identity)) {
+      return true;
+    }
+    if (this.has(identity)) {
+      return false;
+    }
+    const name = replicaLeaseName(identity);
+    const found = await client.get(leases, { namespace, name }, AbortSignal.timeout(timing.deadlineMs));
+    if (found !== undefined && identityOf(found) === identity) {
+      return false;
+    }
+    this.#gone.add(identity);
+    return true;
   }
 
   /** Another live replica; undefined: there is none of that name, or it is this one. */
@@ -107,6 +139,7 @@ export class LiveReplicas {
     if (identity === undefined || !this.#byIdentity.delete(identity)) {
       return;
     }
+    this.#gone.add(identity);
     if (identity === this.#options.self.identity) {
       this.#options.self.check();
     }

@@ -19,6 +19,11 @@ export const replicaLabels = {
 /** An agent's Lease is called `argocd-agent-<agent>`, and an agent's name has no dot. */
 const prefix = 'argocd-agent.replica-';
 
+/** Name of the Lease of a replica of this identity. */
+export function replicaLeaseName(identity: string): string {
+  return prefix + identity.slice(identity.lastIndexOf('_') + 1);
+}
+
 /** Annotations of a replica's Lease. */
 export const replicaAnnotations = {
   pod: 'argocd-agent.argoproj-labs.io/replica-pod',
@@ -66,6 +71,8 @@ export interface ReplicaLeaseOptions {
   /** This replica lives under a new identity. Called after `deposed`, and at the start. */
   readonly started: () => void;
   readonly logger: Logger;
+  /** A name that no process ever had. Default: a random one. */
+  readonly newName?: (() => string) | undefined;
   /** Milliseconds of a clock that never goes back, and goes on while the process is stopped. */
   readonly now?: () => number;
 }
@@ -104,7 +111,7 @@ export class ReplicaLease {
 
   /** Name of the Lease. */
   get name(): string {
-    return prefix + this.#identity.slice(this.#identity.lastIndexOf('_') + 1);
+    return replicaLeaseName(this.#identity);
   }
 
   /** Whether this replica may write: nobody can have deposed it yet. */
@@ -294,6 +301,7 @@ export class ReplicaLease {
   }
 
   #newIdentity(): string {
-    return `${this.#options.description.host}_${randomBytes(5).toString('hex')}`;
+    const { description, newName = () => randomBytes(5).toString('hex') } = this.#options;
+    return `${description.host}_${newName()}`;
   }
 }

@@ -1,6 +1,8 @@
 import { afterEach, expect, test } from 'vitest';
 import { until } from '../../lib/base/testing.ts';
+import { createLogger } from '../../lib/ops/index.ts';
 import type { ObjectRef, Store, StoredObject } from '../../lib/sync/index.ts';
+import { LiveReplicas } from './live-replicas.ts';
 import { excess } from './rebalance.ts';
 import { LeaseServer, TestReplica } from './testing/lease-server.ts';
 import { FencedError } from './write-fence.ts';
@@ -295,17 +297,62 @@ test('a replica with more than its share sends agents away until it has not', as
   expect(b.lost).toEqual([]);
 });
 
-test('a patch carries the version of the object that it was planned for; a delayed one changes nothing', async () => {
+test('a write that was called off counts until it has ended', async () => {
+  const server = new LeaseServer();
+  const a = start(server);
+  await until(() => a.replicas.isResponsible('edge'));
+  const write = Promise.withResolvers<StoredObject>();
+  const store = { create: () => write.promise } as unknown as Store<StoredObject>;
+  const { fence } = a.replicas;
+  const guarded = fence.guard(store, { ownerOf: ({ metadata }) => metadata.namespace, get: () => undefined });
+  const object = { metadata: { name: 'x', namespace: 'edge' } };
+  const caller = new AbortController();
+  const creation = guarded.create(object, caller.signal);
+  let isQuiet = false;
+  const quiet = fence.quiet('edge').then(() => {
+    isQuiet = true;
+  });
+  caller.abort(new Error('called off'));
+  await expect(creation).rejects.toThrow('called off');
+  expect(isQuiet).toBe(false);
+  write.resolve(object);
+  await quiet;
+});
+
+test('a replica that the cache does not have yet is not taken for dead', async () => {
+  const server = new LeaseServer();
+  const c = start(server);
+  await until(() => c.replicas.isResponsible('edge'));
+  // A cache whose watch has brought nothing yet.
+  const { client } = server.connect(() => false);
+  const live = new LiveReplicas({
+    client,
+    namespace: 'argocd',
+    informer: { subscribe: () => () => undefined, get: () => undefined },
+    self: { identity: 'b', isCurrent: true, currentSince: 0, check: () => undefined },
+    pod: undefined,
+    timing: { renewMs: 100, deadlineMs: 500, durationMs: 1_000 },
+    changed: () => undefined,
+    deposed: () => undefined,
+    logger: createLogger({ level: 'fatal' }),
+  });
+  expect(await live.isGone(c.identity)).toBe(false);
+  expect(await live.isGone('c_0123456789')).toBe(true);
+});
+
+test('a patch and a deletion carry the version of the object that they were planned for', async () => {
   const server = new LeaseServer();
   const a = start(server);
   await until(() => a.replicas.isResponsible('edge'));
   const patches: unknown[] = [];
-  const object = { metadata: { name: 'x', namespace: 'edge', resourceVersion: '7' } };
+  const deletions: unknown[] = [];
+  const object = { metadata: { name: 'x', namespace: 'edge', uid: 'u', resourceVersion: '7' } };
   const store = {
     patch: async (_ref: ObjectRef, patch: unknown) => {
       patches.push(patch);
       return object;
     },
+    delete: async (_ref: ObjectRef, options: unknown) => void deletions.push(options),
   } as unknown as Store<StoredObject>;
   const guarded = a.replicas.fence.guard(store, {
     ownerOf: ({ metadata }) => metadata.namespace,
@@ -314,4 +361,7 @@ test('a patch carries the version of the object that it was planned for; a delay
   const ref = { namespace: 'edge', name: 'x' };
   await guarded.patch(ref, { status: {} }, new AbortController().signal, object);
   expect(patches).toEqual([{ metadata: { resourceVersion: '7' }, status: {} }]);
+  const how = { uid: 'u', propagation: 'Background' } as const;
+  await guarded.delete(ref, how, new AbortController().signal, object);
+  expect(deletions).toEqual([{ ...how, resourceVersion: '7' }]);
 });

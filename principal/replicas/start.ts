@@ -37,6 +37,8 @@ export interface StartReplicasOptions {
   readonly address: string;
   readonly fingerprint: string;
   readonly env: Readonly<Record<string, string | undefined>>;
+  /** A name that no process ever had. Default: a random one. */
+  readonly newName?: (() => string) | undefined;
   readonly registry: Registry;
   readonly observer?: WorkQueueObserver | undefined;
   /** Looks at the spread of agents in a row: for tests. */
@@ -69,6 +71,7 @@ export class Replicas {
     });
     this.#lease = new ReplicaLease({
       ...common,
+      newName: options.newName,
       description: { pod, host: pod ?? hostname(), address, fingerprint, version: versionInfo().version },
       suspended: () =>
         logger.warn(
@@ -133,7 +136,7 @@ export class Replicas {
     this.#leadership = new Leadership({
       ...common,
       self: this.#lease,
-      isLive: (identity) => this.#live.has(identity),
+      replicas: this.#live,
       changed: (isLeader) => {
         if (isLeader) {
           this.holds.leads();

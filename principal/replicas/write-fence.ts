@@ -1,4 +1,4 @@
-import { withDeadline } from '../../lib/base/index.ts';
+import { abortable, onAbort } from '../../lib/base/index.ts';
 import type { ObjectRef, Store, StoredObject } from '../../lib/sync/index.ts';
 import type { ReplicaLease } from './replica-lease.ts';
 
@@ -13,7 +13,10 @@ export interface WriteFenceOptions {
   readonly lease: Pick<ReplicaLease, 'isCurrent' | 'current'>;
   /** Whether this replica is responsible for the agent; undefined: for what is no agent's. */
   readonly mayWrite: (agent: string | undefined) => boolean;
-  /** For writes that no resourceVersion guards: they end before another replica can have taken over. */
+  /**
+   * How long a write may take that no resourceVersion guards, and any write that nobody waits for any more: it ends before another
+   * replica can have taken over.
+   */
   readonly timeoutMs: number;
 }
 
@@ -75,29 +78,59 @@ export class WriteFence {
   }
 
   /**
-   * The same store behind the fence. Each patch carries the version of the object that it was planned for, so that one that was
-   * delayed on its way changes nothing that another replica has written since.
+   * The same store behind the fence. Each patch and deletion carries the version of the object that it was planned for, so that one
+   * that was delayed on its way changes nothing that another replica has written since. A caller that gives a write up does not
+   * wait for it, but the write counts until it has ended: the API server may execute a request that was called off.
    */
   guard<T extends StoredObject>(store: Store<T>, kind: FencedKind<T>): Store<T> {
-    const { timeoutMs } = this.#options;
     const owner = (object: T | undefined) => (object === undefined ? undefined : kind.ownerOf(object));
+    const run = <R>(
+      object: T | undefined,
+      signal: AbortSignal,
+      isUrgent: boolean,
+      write: (signal: AbortSignal) => Promise<R>,
+    ) =>
+      abortable(
+        this.run(owner(object), signal, () => this.#toTheEnd(signal, isUrgent, write)),
+        signal,
+      );
     return {
       subscribe: (listener) => store.subscribe(listener),
       read: (ref, signal) => store.read(ref, signal),
-      create: (object, signal) =>
-        this.run(owner(object), signal, () =>
-          withDeadline(signal, timeoutMs, (deadline) => store.create(object, deadline)),
-        ),
+      create: (object, signal) => run(object, signal, true, (end) => store.create(object, end)),
       patch: (ref, patch, signal, planned = kind.get(ref)) => {
         const { resourceVersion } = planned?.metadata ?? {};
         const metadata = { ...(resourceVersion && { resourceVersion }), ...(patch.metadata as object | undefined) };
-        return this.run(owner(planned), signal, () => store.patch(ref, { ...patch, metadata }, signal, planned));
+        return run(planned, signal, false, (end) => store.patch(ref, { ...patch, metadata }, end, planned));
       },
-      delete: (ref, options, signal) =>
-        this.run(owner(kind.get(ref)), signal, () =>
-          withDeadline(signal, timeoutMs, (deadline) => store.delete(ref, options, deadline)),
-        ),
+      delete: (ref, options, signal, planned = kind.get(ref)) => {
+        const { uid, resourceVersion } = planned?.metadata ?? {};
+        const guarded = uid === options.uid && resourceVersion ? { ...options, resourceVersion } : options;
+        return run(planned, signal, true, (end) => store.delete(ref, guarded, end, planned));
+      },
     };
+  }
+
+  /** Writes until the end, which comes `timeoutMs` after the beginning if it is urgent, and after the caller has given up. */
+  async #toTheEnd<R>(signal: AbortSignal, isUrgent: boolean, write: (signal: AbortSignal) => Promise<R>): Promise<R> {
+    const { timeoutMs } = this.#options;
+    const end = new AbortController();
+    let timer: NodeJS.Timeout | undefined;
+    const limit = () => {
+      timer ??= setTimeout(() => {
+        end.abort(new DOMException(`no answer within ${Math.round(timeoutMs)} ms`, 'TimeoutError'));
+      }, timeoutMs);
+    };
+    if (isUrgent) {
+      limit();
+    }
+    const unlisten = onAbort(signal, limit);
+    try {
+      return await write(end.signal);
+    } finally {
+      clearTimeout(timer);
+      unlisten();
+    }
   }
 
   #ended(key: string): void {

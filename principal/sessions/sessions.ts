@@ -41,6 +41,8 @@ export interface SessionsOptions {
   readonly logger: ProgramLogger;
   /** For each event that is received or sent. */
   readonly eventLogger: ProgramLogger;
+  /** Connects a stream with the engine. Default: {@link adaptStream}; the simulator's streams carry messages as they are. */
+  readonly adapt?: typeof adaptStream;
 }
 
 /**
@@ -175,7 +177,7 @@ export class Sessions {
   }
 
   #adapt({ agent, mode, stream }: Session, observer: ConnectionObserver): StreamAdapter {
-    const { sync, metrics, live, clusterInfos, logger, detail, receiveWindow } = this.#options;
+    const { sync, metrics, live, clusterInfos, logger, detail, receiveWindow, adapt = adaptStream } = this.#options;
     const eventLogger = this.#options.eventLogger.child({ agent });
     const others = new OtherEvents({ agent, live, clusterInfos, logger, eventLogger });
     const logDetail = messageLog(detail, logger, { agent });
@@ -183,7 +185,7 @@ export class Sessions {
       observer.failed(event);
       metrics.refusedEvent(agent, resourceTypeOf(event));
     };
-    return adaptStream({
+    return adapt({
       stream,
       source: principalSource,
       logger: eventLogger,

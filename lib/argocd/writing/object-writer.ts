@@ -101,7 +101,7 @@ export class ObjectWriter<T extends StoredObject> {
     const { store, view } = this.#options;
     if (write.action === 'delete') {
       const { uid, propagation } = write;
-      await store.delete(ref, { uid, propagation }, signal);
+      await store.delete(ref, { uid, propagation }, signal, now);
       return undefined;
     }
     const written =

@@ -9,6 +9,8 @@ export interface Kinds {
   readonly AppProject: AppProject;
   readonly Secret: RepositorySecret;
   readonly ConfigMap: GpgKeys;
+  /** Who holds what, among several principals. */
+  readonly Lease: SimulatedObject;
 }
 
 /** What the simulated API server needs to know of an object, whatever its kind. */
@@ -27,6 +29,13 @@ export class Refused extends Error {
     this.status = status;
     this.reason = reason;
   }
+}
+
+/** How an object is deleted, and on which conditions. */
+export interface DeleteRequest {
+  readonly uid?: string;
+  readonly resourceVersion?: string;
+  readonly propagation: 'Foreground' | 'Background';
 }
 
 /** Hears of every change of a kind of objects. */
@@ -146,8 +155,18 @@ export class Collection<T extends SimulatedObject> {
     return this.#store(before, after);
   }
 
-  delete(ref: ObjectRef, options: { uid?: string; propagation: 'Foreground' | 'Background' }): void {
-    const before = this.#existing(ref, options.uid === undefined ? undefined : { uid: options.uid });
+  /** Writes the object as a whole, over the version that it carries. */
+  replace(object: T): T {
+    const { namespace = '', name } = object.metadata;
+    return this.#store(this.#existing({ namespace, name }, object.metadata), object);
+  }
+
+  delete(ref: ObjectRef, options: DeleteRequest): void {
+    const { uid, resourceVersion } = options;
+    const before = this.#existing(ref, {
+      ...(uid !== undefined && { uid }),
+      ...(resourceVersion !== undefined && { resourceVersion }),
+    });
     const finalizers = [...(before.metadata.finalizers ?? [])];
     if (options.propagation === 'Foreground' && !finalizers.includes('foregroundDeletion')) {
       finalizers.push('foregroundDeletion');

@@ -34,3 +34,8 @@ export class SeededDice {
     return items[Math.floor(this.roll() * items.length)];
   }
 }
+
+/** One of several, of which there is at least one; a single one costs no dice. */
+export function pickOne<T>(dice: SeededDice, items: readonly T[]): T {
+  return (items.length === 1 ? items[0] : dice.pick(items)) as T;
+}

@@ -1,4 +1,5 @@
-import { type Mutant, testMutants } from './mutant-testing.ts';
+import { type Mutant, testMutants } from '../../../e2e/mutants/index.ts';
+import { search } from './mutant-search.ts';
 
 const strayed = {
   file: 'argocd/managed/hub/hub-applications.ts',
@@ -98,6 +99,7 @@ const mutants: Mutant[] = [
       from: '...withoutFormerState(local) }',
       to: '}',
     },
+    seed: 690,
   },
   {
     invariant: 'an agent deletes an Application that moved to another agent',
@@ -122,7 +124,7 @@ const mutants: Mutant[] = [
     file: 'sync/decision.ts',
     from: 'deletion<T>({ key, mark }: Entry, uid: string, version: string)',
     to: "deletion<T>({ key }: Entry, uid: string, version: string, mark = '')",
-    seed: 555,
+    seed: 2_740,
   },
   {
     invariant: 'a copy created too late is found by its report',
@@ -206,4 +208,4 @@ const mutants: Mutant[] = [
   },
 ];
 
-testMutants(mutants);
+testMutants(mutants, search);

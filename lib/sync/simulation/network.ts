@@ -1,6 +1,7 @@
 import type { AgentMode, Message, PeerConnection, SyncStats } from '../../argocd/index.ts';
 import type { SeededDice } from './dice.ts';
 import { type Layout, principalNamespace } from './layout.ts';
+import type { Machine } from './machine.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
 /** An agent's engine as the simulated network sees it. */
@@ -25,9 +26,16 @@ export interface PrincipalProgram {
 
 type Packet = { readonly is: 'event' | 'ack'; readonly message: Message };
 
+/** What answers an agent that dials. */
+export interface Answering {
+  readonly program: PrincipalProgram;
+  /** Where it runs; undefined: nothing stops it. */
+  readonly machine?: Machine;
+}
+
 interface Sides {
   readonly agent: AgentProgram;
-  readonly principal: PrincipalProgram;
+  readonly principal: Answering;
   readonly name: string;
   readonly mode: AgentMode;
   readonly layout: Layout;
@@ -53,27 +61,51 @@ export class Stream {
     this.#time = time;
     this.#dice = dice;
     this.#sides = sides;
+    const { program } = sides.principal;
     this.#toPrincipal = this.#end(`${sides.name} -> principal`, ({ is, message }) =>
-      is === 'ack' ? sides.principal.acknowledged(sides.name, message) : sides.principal.receive(sides.name, message),
+      this.#atPrincipal(() =>
+        is === 'ack' ? program.acknowledged(sides.name, message) : program.receive(sides.name, message),
+      ),
     );
     this.#toAgent = this.#end(`principal -> ${sides.name}`, ({ is, message }) =>
       is === 'ack' ? sides.agent.acknowledged(message) : sides.agent.receive(message),
     );
-    sides.principal.connected(sides.name, sides.mode, this.#toAgent);
+    this.#atPrincipal(() => program.connected(sides.name, sides.mode, this.#toAgent));
     sides.agent.connected(this.#toPrincipal, { agent: sides.name, principalNamespace });
+  }
+
+  /** Where the principal runs. */
+  get machine(): Machine | undefined {
+    return this.#sides.principal.machine;
   }
 
   get open(): boolean {
     return this.#open;
   }
 
-  /** The two ends notice at different times. */
-  break(): void {
+  /**
+   * The two ends notice at different times.
+   * @param lateMs about how long the principal takes to notice
+   */
+  break(lateMs = 10): void {
     if (this.#open) {
       this.#open = false;
       this.onBreak();
       this.#time.after(this.#dice.delay(10), () => this.#sides.agent.disconnected(this.#toPrincipal));
-      this.#time.after(this.#dice.delay(10), () => this.#sides.principal.disconnected(this.#sides.name, this.#toAgent));
+      const { program, machine } = this.#sides.principal;
+      (machine ?? this.#time).after(this.#dice.delay(lateMs), () =>
+        program.disconnected(this.#sides.name, this.#toAgent),
+      );
+    }
+  }
+
+  /** What has arrived at a machine is read when the machine goes on. */
+  #atPrincipal(happen: () => void): void {
+    const { machine } = this.#sides.principal;
+    if (machine === undefined) {
+      happen();
+    } else {
+      machine.after(0, happen);
     }
   }
 
@@ -121,7 +153,7 @@ export class Stream {
       this.#refusing = false;
       if (this.#open) {
         this.#sides.agent.writable();
-        this.#sides.principal.writable(this.#sides.name);
+        this.#atPrincipal(() => this.#sides.principal.program.writable(this.#sides.name));
       }
     });
   }

@@ -1,7 +1,9 @@
 import {
   AgentSync,
+  type Application,
   ApplicationCopies,
   ApplicationMirrors,
+  type AppProject,
   annotations,
   ClusterApplications,
   HubApplications,
@@ -16,16 +18,19 @@ import {
   replicateRepositories,
 } from '../../argocd/index.ts';
 import type { Logger } from '../../base/index.ts';
-import type { Runtime } from '../index.ts';
+import type { Clock, ObjectRef, Runtime, Store, StoredObject } from '../index.ts';
 import type { SimulatedCluster } from './cluster.ts';
-import { ClusterStore } from './cluster-store.ts';
+import { type Audit, ClusterStore } from './cluster-store.ts';
 import { SimulatedGoAgent } from './go-agent.ts';
 import { agentNamespace, clusterOf, principalNamespace, principalUid } from './layout.ts';
-import type { AgentProgram, PrincipalProgram } from './network.ts';
+import { Machine } from './machine.ts';
+import type { AgentProgram } from './network.ts';
 import type { Process, Scene, Site } from './world.ts';
 
 /** Short, so that most histories have an agent that is away for longer. */
 const disconnectGraceMs = 2_000;
+/** Leases are written faster than objects: so a hand-over may overtake a write. */
+const slowMs = 40;
 
 /** Starts the agent of a site. */
 export function startAgentProgram(
@@ -34,16 +39,17 @@ export function startAgentProgram(
 ): Process<AgentProgram> {
   const { dice, layout } = scene;
   const stop = new AbortController();
-  const applications = new ClusterStore(site.cluster.of('Application'), dice, stop.signal);
+  const machine = new Machine(scene.time);
+  const applications = new ClusterStore(site.cluster.of('Application'), dice, machine);
   if (site.isGo) {
     const { newId } = commonOptions(scene, site.name).runtime;
     const program = new SimulatedGoAgent({ store: applications, time: scene.time, dice, newId });
     program.start(stop.signal);
-    return { program, stores: [applications], stop };
+    return { program, machine, stores: [applications], stop };
   }
   if (site.mode === 'autonomous') {
     const common = commonOptions(scene, site.name);
-    const { projects, stores } = storesOf(scene, site.cluster, stop.signal);
+    const { projects, stores } = storesOf(scene, site.cluster, machine);
     const kinds = [
       ...(projects === undefined
         ? []
@@ -52,7 +58,7 @@ export function startAgentProgram(
     ];
     const program = new AgentSync({ mode: 'autonomous', kinds, ...common });
     program.start(stop.signal);
-    return { program, stores: [applications, ...stores.slice(0, 1)], stop };
+    return { program, machine, stores: [applications, ...stores.slice(0, 1)], stop };
   }
   const policies = { mismatchPolicy: dice.chance(0.5) ? 'recreate' : 'upsert', adoptionPolicy: 'always' } as const;
   const common = commonOptions(scene, site.name);
@@ -64,7 +70,7 @@ export function startAgentProgram(
     onRecreate: 'ignore',
     ...common,
   });
-  const { projects, secrets, configMaps, stores } = storesOf(scene, site.cluster, stop.signal);
+  const { projects, secrets, configMaps, stores } = storesOf(scene, site.cluster, machine);
   const here = { namespace: agentNamespace, ...common };
   const replicas =
     projects === undefined
@@ -76,36 +82,76 @@ export function startAgentProgram(
         ];
   const program = new AgentSync({ mode: 'managed', kinds: [...replicas, sync], ...common });
   program.start(stop.signal);
-  return { program, stores: [applications, ...stores], stop };
+  return { program, machine, stores: [applications, ...stores], stop };
 }
 
-/** Starts the principal. */
-export function startPrincipalProgram(scene: Scene): Process<PrincipalProgram> {
+/** Whose an object of the hub is, and how it was seen last. */
+export interface OwnedKind<T> {
+  readonly ownerOf: (object: T) => string | undefined;
+  readonly get: (ref: ObjectRef) => T | undefined;
+}
+
+/** How a principal is started that is one of several. */
+export interface SharedHub {
+  readonly machine: Machine;
+  /** Called for each write for an agent; undefined: for what is no agent's. */
+  readonly audit: <T>(ownerOf: OwnedKind<T>['ownerOf']) => Audit<T>;
+  /** Lets writes pass that this principal is responsible for. */
+  readonly guard: <T extends StoredObject>(store: Store<T>, kind: OwnedKind<T>) => Store<T>;
+  readonly isResponsible: (agent: string | undefined) => boolean;
+  readonly lastSeen: (agent: string) => Date | undefined;
+  readonly managedLastSeen: (agent: string) => Date | undefined;
+}
+
+/** The principal's engine. */
+export interface SimulatedEngine extends Process<HubSync> {
+  readonly applications: HubApplications;
+}
+
+/** Starts the principal, as `principal/hub-sync.ts` does it. */
+export function startPrincipalProgram(scene: Scene, shared?: SharedHub): SimulatedEngine {
   const { dice, layout, hub, sites } = scene;
   const autonomous = sites.filter(({ mode }) => mode === 'autonomous').map(({ name }) => name);
   const stop = new AbortController();
-  const applications = new ClusterStore(hub.of('Application'), dice, stop.signal);
-  const common = commonOptions(scene, 'principal');
+  const machine = shared?.machine ?? new Machine(scene.time);
+  const isMirrorMarked = ({ metadata }: Application) => (metadata.annotations?.[annotations.sourceUid] ?? '') !== '';
+  const ownerOf = (application: Application) =>
+    isMirrorMarked(application) ? application.metadata.namespace : layout.agentOf(application);
+  const isOfMirrors = ({ metadata }: Application) => autonomous.includes(metadata.namespace ?? '');
+  const writtenFor = (application: Application) =>
+    isOfMirrors(application) ? application.metadata.namespace : ownerOf(application);
+  const cache = new ClusterStore(hub.of('Application'), dice, machine, shared?.audit(writtenFor), shared && slowMs);
+  const guarded = (owner: typeof ownerOf) =>
+    shared?.guard(cache, { ownerOf: owner, get: (ref) => cache.get(ref) }) ?? cache;
+  const applications = guarded(ownerOf);
+  const common = commonOptions(scene, 'principal', shared?.machine);
   let mirrors: ApplicationMirrors | undefined;
   const sync = new HubApplications({
     applications,
     principalUid,
     agentOf: layout.agentOf,
     ...(layout.namespaceOf === undefined ? {} : { namespaceOf: layout.namespaceOf }),
+    ...(shared && {
+      lastSeen: shared.managedLastSeen,
+      isResponsible: (application) => shared.isResponsible(ownerOf(application)),
+    }),
     disconnection: {
       graceMs: disconnectGraceMs,
       members: () => sites.map(({ name }) => name),
-      lastSeen: () => undefined,
+      lastSeen: shared?.lastSeen ?? (() => undefined),
       agentOfMirror: ({ metadata }) =>
         autonomous.find((name) => name === metadata.namespace && metadata.annotations?.[annotations.sourceUid]),
       namesIn: (agent) => mirrors?.namesIn(agent) ?? new Set(),
     },
     ...common,
   });
-  const { projects, secrets, configMaps, stores } = storesOf(scene, hub, stop.signal);
+  const others = storesOf(scene, hub, machine, shared && { audit: shared.audit(ownerOfProject), latencyMs: slowMs });
+  const { secrets, configMaps, stores } = others;
+  const plain = others.projects;
+  const projects = plain && (shared?.guard(plain, { ownerOf: ownerOfProject, get: (ref) => plain.get(ref) }) ?? plain);
   const here = { namespace: principalNamespace, ...common };
   const publishers =
-    projects === undefined
+    projects === undefined || secrets === undefined
       ? []
       : [
           publishAppProjects({ store: projects, principalUid, mapping: layout.projectMapping, ...here }),
@@ -113,13 +159,15 @@ export function startPrincipalProgram(scene: Scene): Process<PrincipalProgram> {
           publishGpgKeys({ store: configMaps, ...here }),
         ];
   const managed = [...publishers, sync];
-  if (autonomous.length === 0) {
-    const program = new HubSync({ managed, ...common });
+  const started = (program: HubSync) => {
     program.start(stop.signal);
-    return { program, stores: [applications, ...stores], stop };
+    return { program, applications: sync, machine, stores: [cache, ...stores], stop };
+  };
+  if (autonomous.length === 0) {
+    return started(new HubSync({ managed, ...common }));
   }
   mirrors = new ApplicationMirrors({
-    applications,
+    applications: guarded(({ metadata }) => metadata.namespace),
     principalUid,
     clusterOf,
     presenceChanged: (agent, isThere) => sync.presenceChanged(agent, isThere),
@@ -127,28 +175,38 @@ export function startPrincipalProgram(scene: Scene): Process<PrincipalProgram> {
     ...common,
   });
   const projectMirrors = projects === undefined ? [] : [new ProjectMirrors({ store: projects, ...here })];
-  const program = new HubSync({ managed, autonomous: [...projectMirrors, mirrors], ...common });
-  program.start(stop.signal);
-  for (const agent of autonomous) {
-    program.expect(agent, 'autonomous');
+  const engine = started(new HubSync({ managed, autonomous: [...projectMirrors, mirrors], ...common }));
+  if (shared === undefined) {
+    for (const agent of autonomous) {
+      engine.program.expect(agent, 'autonomous');
+    }
   }
-  return { program, stores: [applications, ...stores], stop };
+  return engine;
+}
+
+function ownerOfProject({ metadata }: AppProject): string | undefined {
+  return metadata.annotations?.[annotations.mirrorOf];
 }
 
 /** What a program sees of a cluster besides Applications, when there is anything. */
-function storesOf({ everyKind, dice }: Scene, cluster: SimulatedCluster, signal: AbortSignal) {
+function storesOf(
+  { everyKind, dice }: Scene,
+  cluster: SimulatedCluster,
+  machine: Machine,
+  seen?: { readonly audit: Audit<AppProject>; readonly latencyMs: number },
+) {
   if (!everyKind) {
     return { projects: undefined, stores: [] } as const;
   }
-  const projects = new ClusterStore(cluster.of('AppProject'), dice, signal);
-  const secrets = new ClusterStore(cluster.of('Secret'), dice, signal);
-  const configMaps = new ClusterStore(cluster.of('ConfigMap'), dice, signal);
+  const projects = new ClusterStore(cluster.of('AppProject'), dice, machine, seen?.audit, seen?.latencyMs);
+  const secrets = new ClusterStore(cluster.of('Secret'), dice, machine);
+  const configMaps = new ClusterStore(cluster.of('ConfigMap'), dice, machine);
   return { projects, secrets, configMaps, stores: [projects, secrets, configMaps] };
 }
 
 const starts = new WeakMap<Scene, number>();
 
-function commonOptions(scene: Scene, who: string) {
+function commonOptions(scene: Scene, who: string, clock: Clock = scene.time) {
   let ids = 0;
   const incarnation = (starts.get(scene) ?? 0) + 1;
   starts.set(scene, incarnation);
@@ -157,7 +215,7 @@ function commonOptions(scene: Scene, who: string) {
   const log: Logger = { debug: say, info: say, warn: say, error: say };
   const runtime: Runtime = {
     log,
-    clock: scene.time,
+    clock,
     random: scene.dice.roll,
     newId: () => `${who}.${incarnation}.${++ids}`,
     today: () => new Date(scene.time.now()),

@@ -3,14 +3,15 @@ import { ArgoCD } from './argo-cd.ts';
 import { AutonomousProjects } from './autonomous-projects.ts';
 import { AutonomousSites } from './autonomous-sites.ts';
 import { SimulatedCluster } from './cluster.ts';
-import { SeededDice } from './dice.ts';
+import { pickOne, SeededDice } from './dice.ts';
 import { byDestination, byNamespace, type Layout } from './layout.ts';
 import { ManagedApplications } from './managed-applications.ts';
 import { ManagedReplicas } from './managed-replicas.ts';
-import { type PrincipalProgram, Stream } from './network.ts';
-import { startAgentProgram, startPrincipalProgram } from './programs.ts';
+import { Stream } from './network.ts';
+import { OnePrincipal } from './one-principal.ts';
+import { startAgentProgram } from './programs.ts';
 import { VirtualTime } from './virtual-time.ts';
-import { attempt, type Process, type Scene, type Site, type Topic } from './world.ts';
+import { attempt, endProcess, type HubSide, type Scene, type Site, type Topic } from './world.ts';
 
 /** What came out of one simulated history. */
 export interface HistoryOutcome {
@@ -25,17 +26,29 @@ export interface HistoryOutcome {
 }
 
 const maxEvents = 20_000;
+/** How often a hub side whose programs never rest is looked at before its histories end. */
+const mostLooks = 60;
+
+/** How a history is told. */
+export interface HistoryOptions {
+  /** Called for everything that happens. */
+  readonly trace?: ((line: string) => void) | undefined;
+  /** What serves the agents on the hub. Default: one principal. */
+  readonly hubSide?: ((scene: Scene) => HubSide) | undefined;
+  /** Called when the history is over, before anything else of this process runs. */
+  readonly over?: (() => void) | undefined;
+}
 
 /**
- * Runs one history: a hub and up to three managed clusters, users on all of them, and every kind of fault, for about a
+ * Runs one history: a hub and one or two managed clusters, users on all of them, and every kind of fault, for about a
  * minute; then nothing happens any more, and everything must come to rest with both sides equal.
- * @param trace called for everything that happens
  */
-export async function simulate(seed: number, trace?: (line: string) => void): Promise<HistoryOutcome> {
-  const world = new World(seed, trace);
+export async function simulate(seed: number, options: HistoryOptions = {}): Promise<HistoryOutcome> {
+  const world = new World(seed, options);
   const calm = await world.live();
-  const problems = calm ? world.problems() : ['it never comes to rest'];
+  const problems = calm ? world.problems() : [...world.violations, 'it never comes to rest'];
   world.end();
+  options.over?.();
   // Without a pause between promises the runtime never frees the targets of weak references (of abort signals).
   await new Promise<void>((resolve) => setImmediate(resolve));
   return { seed, problems, events: world.time.events, writes: world.writes, time: world.time.now() };
@@ -49,13 +62,13 @@ class World implements Scene {
   readonly sites: readonly Site[];
   readonly #trace: ((line: string) => void) | undefined;
   readonly #topics: readonly Topic[];
-  #principal: Process<PrincipalProgram>;
+  readonly #hubSide: HubSide;
   readonly makesNamespaces: boolean = true;
   readonly everyKind: boolean;
   #quiet = false;
   restarted = false;
 
-  constructor(seed: number, trace: ((line: string) => void) | undefined) {
+  constructor(seed: number, { trace, hubSide = (scene) => new OnePrincipal(scene) }: HistoryOptions) {
     this.dice = new SeededDice(seed);
     this.layout = seed % 2 === 0 ? byNamespace : byDestination;
     this.#trace = trace;
@@ -90,7 +103,7 @@ class World implements Scene {
         );
       }
     }
-    this.#principal = startPrincipalProgram(this);
+    this.#hubSide = hubSide(this);
   }
 
   get writes(): number {
@@ -116,15 +129,44 @@ class World implements Scene {
       cluster.down = false;
       cluster.forbids = false;
     }
+    this.#hubSide.calm();
     this.trace('quiet');
-    return this.time.runUntil(Number.POSITIVE_INFINITY, maxEvents);
+    const { restMs } = this.#hubSide;
+    return restMs === undefined ? this.time.runUntil(Number.POSITIVE_INFINITY, maxEvents) : this.#comesToRest(restMs);
+  }
+
+  /** What happened and must never happen. */
+  get violations(): string[] {
+    return this.#hubSide.problems(false);
   }
 
   problems(): string[] {
+    // After what must never happen, the rest means nothing.
+    const { violations } = this;
+    return violations.length > 0 ? violations : [...this.#hubSide.problems(true), ...this.#differences()];
+  }
+
+  /** All is well twice, and nothing was written in between. What is not well in the end is for {@link problems}. */
+  async #comesToRest(restMs: number): Promise<boolean> {
+    let writes = -1;
+    for (let look = 0; look < mostLooks; look++) {
+      if (!(await this.time.runUntil(this.time.now() + restMs, maxEvents))) {
+        return false;
+      }
+      const isQuiet = writes === this.#objectWrites;
+      writes = this.#objectWrites;
+      if (isQuiet && (this.problems().length === 0 || this.violations.length > 0)) {
+        return true;
+      }
+    }
+    return writes === this.#objectWrites;
+  }
+
+  #differences(): string[] {
     return this.sites.flatMap((site) => [
       ...this.#topicsOf(site).flatMap((topic) => topic.problems(site)),
       ...atRest('agent', site.agent.program.stats()),
-      ...atRest('principal', withoutFailing(this.#principal.program.stats(site.name), this.#failing(site))),
+      ...atRest('principal', withoutFailing(this.#hubSide.stats(site), this.#failing(site))),
     ]);
   }
 
@@ -143,10 +185,15 @@ class World implements Scene {
   }
 
   end(): void {
-    this.#principal.stop.abort();
+    this.#hubSide.end();
     for (const { agent } of this.sites) {
-      agent.stop.abort();
+      endProcess(agent);
     }
+  }
+
+  /** Writes to API servers but those by which programs show that they live. */
+  get #objectWrites(): number {
+    return this.writes - (this.#hubSide.renewals ?? 0);
   }
 
   trace(line: string): void {
@@ -167,12 +214,12 @@ class World implements Scene {
     }
     const choice = this.dice.roll();
     if (choice < 0.45) {
-      const topic = one(this.dice, this.#topicsOf(site));
+      const topic = pickOne(this.dice, this.#topicsOf(site));
       return `user on hub: ${attempt(() => topic.onHub(site))}`;
     }
     if (choice < 0.6) {
       site.meddled = true;
-      const topic = one(this.dice, this.#topicsOf(site));
+      const topic = pickOne(this.dice, this.#topicsOf(site));
       return `user on ${site.name}: ${attempt(() => topic.onSite(site))}`;
     }
     if (choice < 0.7) {
@@ -183,11 +230,14 @@ class World implements Scene {
       return this.#restartAgent(site);
     }
     if (choice < 0.84) {
-      return this.#restartPrincipal();
+      return this.#hubSide.happens();
     }
     if (choice < 0.92) {
-      const { stores } = this.dice.chance(0.5) ? this.#principal : site.agent;
-      one(this.dice, stores).breakWatch();
+      if (this.dice.chance(0.5)) {
+        this.#hubSide.breakWatch();
+      } else {
+        pickOne(this.dice, site.agent.stores).breakWatch();
+      }
       return 'a watch breaks';
     }
     const cluster = this.dice.chance(0.5) ? this.hub : site.cluster;
@@ -209,9 +259,14 @@ class World implements Scene {
     if (site.stream?.open) {
       return;
     }
+    const principal = this.#hubSide.dial(site);
+    if (principal === undefined) {
+      this.time.after(this.#quiet ? 100 : this.dice.delay(1_000), () => this.#connect(site));
+      return;
+    }
     site.stream = new Stream(this.time, this.dice, {
       agent: site.agent.program,
-      principal: this.#principal.program,
+      principal,
       name: site.name,
       mode: site.mode,
       layout: this.layout,
@@ -223,7 +278,7 @@ class World implements Scene {
   /** The agent dials again some time after its stream broke. */
   #watchStream(site: Site, stream: Stream): void {
     stream.onBreak = () =>
-      this.time.after(this.#quiet ? 100 : this.dice.delay(2_000), () => {
+      this.time.after(this.#quiet ? 100 : this.dice.delay(this.#hubSide.redialMs ?? 2_000), () => {
         if (site.stream === stream) {
           this.#connect(site);
         }
@@ -232,20 +287,10 @@ class World implements Scene {
 
   #restartAgent(site: Site): string {
     this.restarted = true;
-    site.agent.stop.abort();
+    endProcess(site.agent);
     site.stream?.break();
     site.agent = startAgentProgram(this, site);
     return `${site.name}: agent restarts`;
-  }
-
-  #restartPrincipal(): string {
-    this.restarted = true;
-    this.#principal.stop.abort();
-    for (const site of this.sites) {
-      site.stream?.break();
-    }
-    this.#principal = startPrincipalProgram(this);
-    return 'principal restarts';
   }
 }
 
@@ -255,8 +300,4 @@ function atRest(who: string, stats: SyncStats): string[] {
 
 function withoutFailing(stats: SyncStats, expected: number): SyncStats {
   return stats.retrying === expected ? { ...stats, retrying: 0 } : stats;
-}
-
-function one<T>(dice: SeededDice, items: readonly T[]): T {
-  return (items.length === 1 ? items[0] : dice.pick(items)) as T;
 }

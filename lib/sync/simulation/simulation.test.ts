@@ -4,7 +4,7 @@ import { simulate } from './simulate.ts';
 test('a seed always gives the same history', async () => {
   const run = async () => {
     const lines: string[] = [];
-    const outcome = await simulate(7, (line) => lines.push(line));
+    const outcome = await simulate(7, { trace: (line) => lines.push(line) });
     return { outcome, lines };
   };
   const first = await run();

@@ -4,6 +4,7 @@ interface Timer {
   readonly at: number;
   readonly seq: number;
   readonly run: () => void;
+  readonly owner: object | undefined;
   cancelled: boolean;
 }
 
@@ -18,6 +19,12 @@ export class VirtualTime implements Clock {
   #now = 0;
   #seq = 0;
   #events = 0;
+  #running: object | undefined;
+
+  /** Whose event is running, with all that follows at once from it. */
+  get running(): object | undefined {
+    return this.#running;
+  }
 
   /** Events run so far. */
   get events(): number {
@@ -33,8 +40,9 @@ export class VirtualTime implements Clock {
     return new Date(epoch + this.#now).toISOString();
   }
 
-  after(ms: number, run: () => void): () => void {
-    const timer: Timer = { at: this.#now + Math.max(0, ms), seq: this.#seq++, run, cancelled: false };
+  /** @param owner whose event it is */
+  after(ms: number, run: () => void, owner?: object): () => void {
+    const timer: Timer = { at: this.#now + Math.max(0, ms), seq: this.#seq++, run, owner, cancelled: false };
     push(this.#heap, timer);
     return () => {
       timer.cancelled = true;
@@ -56,6 +64,7 @@ export class VirtualTime implements Clock {
       count++;
       this.#events++;
       this.#now = next.at;
+      this.#running = next.owner;
       next.run();
       for (let turn = 0; turn < turns; turn++) {
         await null;

@@ -1,15 +1,17 @@
-import type { AgentMode } from '../../argocd/index.ts';
+import type { AgentMode, SyncStats } from '../../argocd/index.ts';
 import type { ArgoCD } from './argo-cd.ts';
 import { Refused, type SimulatedCluster } from './cluster.ts';
 import type { ClusterStore } from './cluster-store.ts';
 import type { SeededDice } from './dice.ts';
 import type { Layout } from './layout.ts';
-import type { AgentProgram, Stream } from './network.ts';
+import type { Machine } from './machine.ts';
+import type { AgentProgram, Answering, Stream } from './network.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
 /** A program that can be killed and started again, without memory of before. */
 export interface Process<P> {
   readonly program: P;
+  readonly machine: Machine;
   /** One per kind of object that it follows. */
   readonly stores: readonly Pick<ClusterStore<never>, 'breakWatch'>[];
   readonly stop: AbortController;
@@ -41,8 +43,34 @@ export interface Scene {
   /** The principal may create namespaces. */
   readonly makesNamespaces: boolean;
   /** A program lost its memory. */
-  readonly restarted: boolean;
+  restarted: boolean;
   trace(line: string): void;
+}
+
+/** What serves the agents on the hub, and what may befall it. */
+export interface HubSide {
+  /** What an agent reaches that dials now; undefined: nothing. */
+  dial(site: Site): Answering | undefined;
+  /** Something befalls it. */
+  happens(): string;
+  /** One of its programs loses a watch for a while. */
+  breakWatch(): void;
+  /** What still waits for an agent. */
+  stats(site: Site): SyncStats;
+  /** Nothing befalls it any more. */
+  calm(): void;
+  /**
+   * Something happens on it for ever, so that the end is when nothing but that happens: how often it may look at itself. Default:
+   * the end is when nothing happens.
+   */
+  readonly restMs?: number;
+  /** About how long an agent waits before it dials again. Default: 2 s. */
+  readonly redialMs?: number;
+  /** Writes so far by which programs show that they live. Default: none. */
+  readonly renewals?: number;
+  /** What is not as it should be; `isOver`: all has come to rest. */
+  problems(isOver: boolean): string[];
+  end(): void;
 }
 
 /**
@@ -74,4 +102,10 @@ export function attempt(action: () => string): string {
     }
     throw error;
   }
+}
+
+/** Ends a program without giving it time for anything. */
+export function endProcess({ machine, stop }: Pick<Process<unknown>, 'machine' | 'stop'>): void {
+  machine.die();
+  stop.abort();
 }

@@ -1,0 +1,73 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+/** A change of a source file, found by a piece of text that is there once. */
+export interface Edit {
+  /** Relative to the room that is broken. */
+  readonly file: string;
+  readonly from: string;
+  readonly to: string;
+}
+
+/** An invariant, broken on purpose. */
+export interface Mutant extends Edit {
+  /** As in the list in lib/sync/README.md. */
+  readonly invariant: string;
+  /** Removes a second mechanism that would repair the damage. */
+  readonly also?: Edit;
+  /** The first seed, for what is rare. */
+  readonly seed?: number;
+}
+
+/** What is broken, and who must notice. */
+export interface MutantSearch {
+  /** Folder that the files of the mutants are relative to. */
+  readonly root: string;
+  /** Path of a module that exports `tell`, which runs the history of a seed. */
+  readonly teller: string;
+  /** How many seeds a mutant may live. */
+  readonly seeds: number;
+}
+
+/** What became of a mutant, as `run.ts` writes it. */
+export interface MutantOutcome {
+  readonly invariant: string;
+  /** The first seed that failed, and how. */
+  readonly noticed?: { readonly seed: number; readonly problems: readonly string[] };
+  /** The mutant cannot be made. */
+  readonly error?: string;
+}
+
+/**
+ * Each invariant, broken on purpose in one place of the sources as another process loads them. The simulator must detect it: else
+ * it proves nothing. A mutant whose lines are not found any more fails too.
+ */
+export function testMutants(mutants: readonly Mutant[], search: MutantSearch): void {
+  const outcomes = new Map(mutants.map(({ invariant }) => [invariant, Promise.withResolvers<MutantOutcome>()]));
+  let child: ChildProcess | undefined;
+  beforeAll(() => {
+    child = spawn(process.execPath, [join(import.meta.dirname, 'run.ts')], { stdio: ['pipe', 'pipe', 'inherit'] });
+    child.stdin?.end(JSON.stringify({ mutants, search }));
+    createInterface({ input: child.stdout as NodeJS.ReadableStream }).on('line', (line) => {
+      const outcome = JSON.parse(line) as MutantOutcome;
+      outcomes.get(outcome.invariant)?.resolve(outcome);
+    });
+    child.on('exit', () => {
+      for (const [invariant, { resolve }] of outcomes) {
+        resolve({ invariant, error: 'the process that runs the mutants ended' });
+      }
+    });
+  });
+  afterAll(() => void child?.kill());
+
+  test.each(mutants)(
+    'noticed when broken: $invariant',
+    async ({ invariant }) => {
+      const outcome = await outcomes.get(invariant)?.promise;
+      expect(outcome).toMatchObject({ noticed: { seed: expect.any(Number) } });
+    },
+    600_000,
+  );
+}

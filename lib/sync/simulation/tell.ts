@@ -1,0 +1,1 @@
+export { simulate as tell } from './simulate.ts';

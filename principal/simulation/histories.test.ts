@@ -1,0 +1,28 @@
+import { expect, test } from 'vitest';
+import { effort } from '../../lib/base/testing.ts';
+import { simulateSeveral } from './simulate-several.ts';
+
+const first = Number(process.env.SIMULATION_SEED ?? '1');
+const seeds = effort(100, 5_000);
+
+test('a seed always gives the same history', async () => {
+  const run = async () => {
+    const lines: string[] = [];
+    const outcome = await simulateSeveral(5, (line) => lines.push(line));
+    return { outcome, lines };
+  };
+  const once = await run();
+  expect(once.lines.length).toBeGreaterThan(20);
+  expect(await run()).toEqual(once);
+});
+
+test(`several principals share the agents in the histories ${first} to ${first + seeds - 1}`, async () => {
+  const failed: string[] = [];
+  for (let seed = first; seed < first + seeds; seed++) {
+    const { problems } = await simulateSeveral(seed);
+    if (problems.length > 0) {
+      failed.push(`seed ${seed} (npm run simulate -- --principals several --seed ${seed}): ${problems.join('; ')}`);
+    }
+  }
+  expect(failed).toEqual([]);
+}, 600_000);

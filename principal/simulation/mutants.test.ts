@@ -1,0 +1,120 @@
+import { join } from 'node:path';
+import { type Mutant, testMutants } from '../../e2e/mutants/index.ts';
+
+const mutants: Mutant[] = [
+  {
+    invariant: 'a write that was called off counts until it has ended',
+    file: 'replicas/write-fence.ts',
+    from: 'return await write(end.signal);',
+    to: 'return await write(signal);',
+  },
+  {
+    invariant: 'a patch carries the version of the object that it was planned for',
+    file: 'replicas/write-fence.ts',
+    from: '{ ...(resourceVersion && { resourceVersion }), ...',
+    to: '{ ...',
+    seed: 30,
+  },
+  {
+    invariant: 'an agent is served after its hold is written',
+    file: 'replicas/agent-holds.ts',
+    from: '    return this.#serving.has(agent);\n  }\n\n  disconnected',
+    to: '    return true;\n  }\n\n  disconnected',
+  },
+  {
+    invariant: 'a hold that may have been given up is written again before the agent is served',
+    file: 'replicas/agent-holds.ts',
+    from: 'if (next !== undefined && !isSameRecord(lease, next)) {',
+    to: 'if (next !== undefined && !isSameRecord(lease, next)) {\n        this.#serve(agent);',
+    seed: 120,
+  },
+  {
+    invariant: 'an agent is handed over after the last write for it',
+    file: 'replicas/agent-holds.ts',
+    from: 'await fence.quiet(agent);\n        return handedOver(',
+    to: 'return handedOver(',
+    seed: 175,
+  },
+  {
+    invariant: 'an agent that connects to another replica is handed over',
+    file: 'replicas/agent-holds.ts',
+    from: 'return handedOver(lease as Lease, asking);',
+    to: 'return undefined;',
+  },
+  {
+    invariant: 'a hand-over begins a new term',
+    file: 'replicas/agent-holds.ts',
+    from: 'const leaseTransitions = (lease.spec?.leaseTransitions ?? 0) + 1;',
+    to: 'const leaseTransitions = lease.spec?.leaseTransitions ?? 0;',
+  },
+  {
+    invariant: 'a hold that is taken begins a new term',
+    file: 'replicas/agent-holds.ts',
+    from: '(isOurs ? 0 : 1)',
+    to: '0',
+  },
+  {
+    invariant: 'the hold of a replica that is gone is taken',
+    file: 'replicas/agent-holds.ts',
+    from: "if (holder !== '' && replicas.has(holder)) {",
+    to: "if (holder !== '') {",
+  },
+  {
+    invariant: 'the hold of a live replica is not taken',
+    file: 'replicas/agent-holds.ts',
+    from: "if (holder !== '' && replicas.has(holder)) {",
+    to: 'if (false) {',
+    also: { file: 'replicas/agent-holds.ts', from: 'if (!(await replicas.isGone(holder))) {', to: 'if (false) {' },
+  },
+  {
+    invariant: 'a replica that the cache does not have yet is not taken for dead',
+    file: 'replicas/live-replicas.ts',
+    from: "if (identity === '' || this.#gone.has(identity)) {",
+    to: 'if (!this.has(identity)) {',
+    seed: 115,
+  },
+  {
+    invariant: 'the last write for every agent comes before the end of its replica',
+    file: 'replicas/agent-holds.ts',
+    from: '    await this.#options.fence.allQuiet();\n',
+    to: '',
+  },
+  {
+    invariant: 'a replica is deposed after its lease duration',
+    file: 'replicas/live-replicas.ts',
+    from: '>= durationMs;',
+    to: '>= durationMs / 4;',
+  },
+  {
+    invariant: 'a replica that has renewed its Lease in the meantime is not deposed',
+    file: 'replicas/live-replicas.ts',
+    from: '{ uid, resourceVersion, signal: timeout }',
+    to: '{ uid, signal: timeout }',
+    seed: 155,
+  },
+  {
+    invariant: 'one replica leads',
+    file: 'replicas/leadership.ts',
+    from: 'holder === identity || replicas.has(holder)) {',
+    to: 'holder === identity) {',
+    also: { file: 'replicas/leadership.ts', from: 'if (!(await replicas.isGone(holder))) {', to: 'if (false) {' },
+  },
+  {
+    invariant: 'another replica leads when the leader is gone',
+    file: 'replicas/leadership.ts',
+    from: 'holder === identity || replicas.has(holder)) {',
+    to: "holder !== '') {",
+  },
+  {
+    invariant: 'the leader leaves an agent to the replica that holds it',
+    file: 'replicas/agent-holds.ts',
+    from: "return holder === '' || !this.#options.replicas.has(holder);",
+    to: 'return true;',
+  },
+];
+
+testMutants(mutants, {
+  root: join(import.meta.dirname, '..'),
+  teller: join(import.meta.dirname, 'tell.ts'),
+  seeds: 500,
+});

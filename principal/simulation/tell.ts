@@ -1,0 +1,1 @@
+export { simulateSeveral as tell } from './simulate-several.ts';
