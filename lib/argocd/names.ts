@@ -28,6 +28,8 @@ export const annotations = {
   nudgedAt: 'argocd-agent.argoproj-labs.io/nudged-at',
   /** On a copy: the operation that waits for the end of the one that runs, of a principal that does not say it again. */
   waitingOperation: 'argocd-agent.argoproj-labs.io/waiting-operation',
+  /** On a mirror: when the operation began that its agent reported last; empty when it reported none. */
+  reportedOperation: 'argocd-agent.argoproj-labs.io/reported-operation',
   /** On a hub Application that is being deleted: `true` lets it go without an answer of its agent. */
   release: 'argocd-agent.argoproj-labs.io/release',
   /** On a mirror of an autonomous agent's object: the agent. argocd-agent's mirrors are told by other signs. */

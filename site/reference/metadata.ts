@@ -120,6 +120,7 @@ const protocol: Texts<typeof annotations> = {
   ],
   lastUpdated: ['they', 'annotation', 'mirror', 'Written by Go principals; ignored.'],
   nudgedAt: ['we', 'annotation', 'copy', 'When the agent last made Argo CD look at a copy that is being deleted.'],
+  reportedOperation: ['we', 'annotation', 'mirror', 'When the operation began that the agent reported last.'],
   waitingOperation: ['we', 'annotation', 'copy', 'An operation that waits for the end of the one that runs.'],
   release: [
     'you',

@@ -43,6 +43,7 @@ const localToOneSide: ReadonlySet<string> = new Set([
   annotations.adoptionPolicy,
   annotations.nudgedAt,
   annotations.waitingOperation,
+  annotations.reportedOperation,
   annotations.release,
   wellKnown.skipReconcileAnnotation,
   ...triggerAnnotations,
@@ -53,6 +54,7 @@ const ownOfMirror: readonly string[] = [
   annotations.notified,
   annotations.adoptionPolicy,
   annotations.lastApplied,
+  annotations.reportedOperation,
   ...triggerAnnotations,
 ];
 

@@ -55,6 +55,7 @@ const applications = (file: string) =>
 function decided({ metadata, spec, status, operation }: Application) {
   const own: readonly string[] = [
     annotations.lastUpdated,
+    annotations.reportedOperation,
     annotations.lastApplied,
     annotations.refresh,
     wellKnown.skipReconcileAnnotation,

@@ -63,6 +63,7 @@ function compare(app: Application, mirror: Application, agent: string): string[]
     [annotations.sourceUid]: uid,
     [annotations.lastUpdated]: time,
     [wellKnown.skipReconcileAnnotation]: skipsHub,
+    [annotations.reportedOperation]: reported,
     ...others
   } = mirror.metadata.annotations ?? {};
   const { [annotations.sourceUid]: _, ...own } = app.metadata.annotations ?? {};
@@ -83,6 +84,7 @@ function compare(app: Application, mirror: Application, agent: string): string[]
     ...differ('identity', app.metadata.uid, uid),
     ...differ('time stamp', true, time !== undefined),
     ...differ('skipped by the hub', 'true', skipsHub),
+    ...differ('reported operation', app.status?.operationState?.startedAt ?? '', reported),
     ...differ('owners', undefined, mirror.metadata.ownerReferences),
     ...differ('deletion', undefined, mirror.metadata.deletionTimestamp),
     ...differ('status', withChildrenIn(app.status, agent), mirror.status ?? {}),

@@ -25,8 +25,8 @@ const mutants: Mutant[] = [
   {
     invariant: 'a mirror has the labels that its agent reports',
     file: plan,
-    from: '{ labels: fields.labels, annotations: mirrorAnnotations(',
-    to: '{ labels: present && mirror.metadata.labels, annotations: mirrorAnnotations(',
+    from: 'labels: fields.labels,\n        annotations: { ...mirrorAnnotations(',
+    to: 'labels: present && mirror.metadata.labels,\n        annotations: { ...mirrorAnnotations(',
   },
   {
     invariant: 'an Application that is not a mirror is not changed',
@@ -83,13 +83,6 @@ const mutants: Mutant[] = [
       to: '',
     },
     seed: 4_765,
-  },
-  {
-    invariant: 'an operation that an agent reports is not a request',
-    file: keeper,
-    from: 'requests.expect(name, mirror, report.source, next.patch);',
-    to: '',
-    seed: 11_795,
   },
   {
     invariant: 'a request that has no effect is answered',

@@ -27,7 +27,6 @@ import type { Plan } from '../../writing/plan.ts';
 import { PlanWriter } from '../../writing/plan-writer.ts';
 import { fieldsOfSource, hubSpecOf, mirrorDigest, mirroredUid } from '../mirror.ts';
 import { isUnderWay, planOwnOperation, planOwnTermination, planOwnTriggers } from './request-plan.ts';
-import { UnreportedRuns } from './unreported-runs.ts';
 
 /** How {@link ClusterApplications} work. */
 export interface ClusterApplicationsOptions {
@@ -76,7 +75,6 @@ export class ClusterApplications implements AgentKind<SourceSync> {
    */
   readonly #deferred = new Map<string, ApplicationMessage>();
   readonly #terminations = new Terminations<ApplicationMessage>();
-  readonly #unreported = new UnreportedRuns();
   /** Applications whose deletion was sent a moment ago. */
   readonly #justDeleted = new Set<string>();
   #inbox: Inbox<Intent> | undefined;
@@ -175,7 +173,6 @@ export class ClusterApplications implements AgentKind<SourceSync> {
   }
 
   acknowledged(event: { readonly resourceId: string; readonly eventId: string }): boolean {
-    this.#unreported.acknowledged(event);
     return this.#peer.acknowledged(event);
   }
 
@@ -226,11 +223,7 @@ export class ClusterApplications implements AgentKind<SourceSync> {
       send: (delivery) => {
         const isTaken =
           delivery.type === 'intent' || connection.send(stateMessage(delivery, { target: 'application' }));
-        if (isTaken && 'snapshot' in delivery) {
-          this.#unreported.sent(delivery, delivery.snapshot.object);
-        }
         if (isTaken && delivery.type === 'delete') {
-          this.#unreported.gone(delivery.key.name);
           this.#justDeleted.add(delivery.key.name);
           this.#clock.after(soonMs, () => this.#justDeleted.delete(delivery.key.name));
         } else if (isTaken && this.#justDeleted.delete(delivery.key.name)) {
@@ -316,17 +309,12 @@ export class ClusterApplications implements AgentKind<SourceSync> {
     const { startedAt } = this.#local(this.#key(ref.name))?.status?.operationState ?? {};
     const before = this.#tried.get(message) ?? { startedAt };
     this.#tried.set(message, before);
-    const { operation = {} } = message.object;
-    const isUnreported = this.#unreported.has(ref.name, operation);
     let isLater = false;
     const outcome = await this.#run(
       ref,
       (local) => {
-        const plan = planOwnOperation(message.object, local, before, isUnreported);
+        const plan = planOwnOperation(message.object, local, before);
         isLater = plan.action === 'later';
-        if (plan.action === 'update') {
-          this.#unreported.set(ref.name, operation);
-        }
         return plan.action === 'later' ? { action: 'none' } : plan;
       },
       signal,

@@ -1,5 +1,6 @@
 import { isEqual, type MergePatch } from '../../../base/index.ts';
 import type { Application } from '../../application.ts';
+import { annotations } from '../../names.ts';
 import { isRunning, isSameOperation, withoutFormerState } from '../../operation-state.ts';
 import type { ApplicationMessage } from '../../peer/messages.ts';
 import { triggersOf } from '../../triggers.ts';
@@ -25,17 +26,14 @@ export function planOwnTriggers(mirror: Application, local: Application | undefi
 
 /**
  * Decides what an operation that a user asked for on the mirror does here. Argo CD forgets one that is set while another
- * is there, so it waits for the end of that. One that has run already is not set again because another principal does not
- * know of it.
+ * is there, so it waits for the end of that. One that has run already is not set again because the report of it is lost.
  * @param before when the operation before this one had started, as far as was known when this one was first tried: the
  * answer to setting it may have been lost or late, and then it shows by having started
- * @param isUnreported whether it was set here before, and the principal has not acknowledged its end
  */
 export function planOwnOperation(
   mirror: Application,
   local: Application | undefined,
   before: { readonly startedAt: unknown },
-  isUnreported: boolean,
 ): MirrorRequestPlan {
   const objection = objectionTo(mirror, local);
   if (objection !== undefined || local === undefined) {
@@ -50,7 +48,7 @@ export function planOwnOperation(
     // A Go principal may send back what was reported to it. Argo CD takes no request for an operation that runs already.
     return { action: 'none' };
   }
-  const hasStarted = isUnreported || state?.startedAt !== before.startedAt;
+  const hasStarted = state?.startedAt !== before.startedAt || isUnreported(mirror, state?.startedAt);
   if (hasStarted && isSameOperation(state?.operation, operation)) {
     return { action: 'none' };
   }
@@ -98,6 +96,12 @@ export function isUnderWay({ type, object }: ApplicationMessage, local: Applicat
     default:
       return isEqual({ ...triggersOf(local), ...triggersOf(object) }, triggersOf(local));
   }
+}
+
+/** Whether the mirror's principal has had no report of the operation that began then. Other principals do not say that. */
+function isUnreported({ metadata }: Application, startedAt: unknown): boolean {
+  const reported = metadata.annotations?.[annotations.reportedOperation];
+  return reported !== undefined && startedAt !== undefined && startedAt !== reported;
 }
 
 /** Why a request that was made on a mirror is not for this Application. */

@@ -167,7 +167,11 @@ function newMirror({ sourceUid, fields }: DesiredMirror, { name, place, now }: M
       name,
       namespace: place.agent,
       ...(Object.keys(fields.labels).length > 0 ? { labels: { ...fields.labels } } : {}),
-      annotations: { ...mirrorAnnotations(fields, sourceUid, undefined), [annotations.lastUpdated]: now.toISOString() },
+      annotations: {
+        ...mirrorAnnotations(fields, sourceUid, undefined),
+        ...reportedOperation(fields),
+        [annotations.lastUpdated]: now.toISOString(),
+      },
       ...(fields.finalizers.length > 0 ? { finalizers: [...fields.finalizers] } : {}),
     },
     spec: mirrorSpec(fields, place),
@@ -185,7 +189,10 @@ function patchFor(desired: DesiredMirror, mirror: Application, options: MirrorPl
   const metadata: Record<string, unknown> = {
     ...mergePatchBetween(
       { labels: mirror.metadata.labels ?? {}, annotations: present },
-      { labels: fields.labels, annotations: mirrorAnnotations(fields, sourceUid, mirror) },
+      {
+        labels: fields.labels,
+        annotations: { ...mirrorAnnotations(fields, sourceUid, mirror), ...(report && reportedOperation(fields)) },
+      },
     ),
     ...(isEqual(mirror.metadata.finalizers ?? [], fields.finalizers) ? {} : { finalizers: fields.finalizers }),
   };
@@ -212,6 +219,12 @@ function patchFor(desired: DesiredMirror, mirror: Application, options: MirrorPl
     ...(spec === undefined ? {} : { spec }),
     ...(status === undefined ? {} : { status }),
   };
+}
+
+/** The mark by which the agent knows, when an operation is asked of it again, that it carried out this one and nobody noted that. */
+function reportedOperation({ status }: MirrorFields): Record<string, string> {
+  const { startedAt } = status.operationState ?? {};
+  return { [annotations.reportedOperation]: typeof startedAt === 'string' ? startedAt : '' };
 }
 
 /** Whether it lacks the mark by which it is not taken for an Application that its user wants on a cluster. */

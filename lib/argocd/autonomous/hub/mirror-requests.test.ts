@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Application, ApplicationMessage, Message } from '../../index.ts';
 import { Lab, type LabCluster, sentMessages } from '../../testing/lab.ts';
-import { join, joined, ownApplication, StagePrincipal } from '../testing/stage.ts';
+import { join, joined, ownApplication, StageAgent, StagePrincipal } from '../testing/stage.ts';
 
 const local = { namespace: 'argocd', name: 'shop' };
 const hubRef = { namespace: 'a', name: 'shop' };
@@ -56,42 +56,56 @@ function carryOut(objects: LabCluster['objects'], startedAt: string): void {
   objects.patch(local, { operation: null, status: { operationState: state } });
 }
 
-test('an operation that has run is not asked for again by a principal that could not write its end', async () => {
-  const { lab, agent, principal, disconnect } = await shown();
-  const { objects } = agent.cluster;
-  // The hub's API server takes no write of a principal for a while.
-  lab.hub.intercept = (call) => {
-    if (call === 'patch') {
-      throw new Error('no answer');
-    }
-  };
-  lab.hub.objects.patch(hubRef, { operation });
-  await lab.run(1_000);
-  expect(agent.application()?.operation).toEqual(operation);
-  carryOut(objects, 't1');
-  await lab.run(5_000);
-  disconnect();
-  principal.stop.abort();
-  lab.hub.intercept = () => undefined;
-  // Somebody has written the mirror since: the request that is sent again is the message of another version of it.
-  lab.hub.objects.patch(hubRef, { status: { health: { status: 'Progressing' } } });
-  let times = 0;
-  agent.cluster.intercept = (call) => {
-    times += call === 'patch' ? 1 : 0;
-  };
-  const next = new StagePrincipal(lab, lab.common('next'));
-  join(lab, next, agent);
-  await lab.run(60_000);
-  expect(sentMessages(next, 'set-operation')).toHaveLength(1);
-  expect(times, 'it was set again').toBe(0);
-  expect(next.mirror()?.operation).toBeUndefined();
-  expect(next.mirror()?.status?.operationState).toMatchObject({ phase: 'Succeeded' });
+test.each([
+  ['goes on', (_: Lab, agent: StageAgent) => agent],
+  [
+    'was restarted',
+    (lab: Lab, agent: StageAgent) => {
+      agent.stop.abort();
+      return new StageAgent(lab, agent.cluster);
+    },
+  ],
+])(
+  'an operation that has run does not run again for a principal that lacks its end, if its agent %s',
+  async (_, after) => {
+    const { lab, agent: first, principal, disconnect } = await shown();
+    const { objects } = first.cluster;
+    // The hub's API server takes no write of a principal for a while.
+    lab.hub.intercept = (call) => {
+      if (call === 'patch') {
+        throw new Error('no answer');
+      }
+    };
+    lab.hub.objects.patch(hubRef, { operation });
+    await lab.run(1_000);
+    expect(first.application()?.operation).toEqual(operation);
+    carryOut(objects, 't1');
+    await lab.run(5_000);
+    disconnect();
+    principal.stop.abort();
+    const agent = after(lab, first);
+    // Somebody has written the mirror since: the request that is sent again is the message of another version of it.
+    lab.hub.objects.patch(hubRef, { status: { health: { status: 'Progressing' } } });
+    let times = 0;
+    agent.cluster.intercept = (call) => {
+      times += call === 'patch' ? 1 : 0;
+    };
+    const next = new StagePrincipal(lab, lab.common('next'));
+    join(lab, next, agent);
+    await lab.run(2_000);
+    lab.hub.intercept = () => undefined;
+    await lab.run(60_000);
+    expect(sentMessages(next, 'set-operation')).toHaveLength(1);
+    expect(times, 'it was set again').toBe(0);
+    expect(next.mirror()?.operation).toBeUndefined();
+    expect(next.mirror()?.status?.operationState).toMatchObject({ phase: 'Succeeded' });
 
-  // The same once more, as argocd-server asks for it, is a new request.
-  lab.hub.objects.patch(hubRef, { operation, status: { operationState: null } });
-  await lab.run(5_000);
-  expect(agent.application()?.operation).toEqual(operation);
-});
+    // The same once more, as argocd-server asks for it, is a new request.
+    lab.hub.objects.patch(hubRef, { operation, status: { operationState: null } });
+    await lab.run(5_000);
+    expect(agent.application()?.operation).toEqual(operation);
+  },
+);
 
 test.each([
   ['it is over', { phase: 'Succeeded' }, null],

@@ -29,9 +29,9 @@ export class StagePrincipal implements RecordedSide {
   ) {
     this.#hub = lab.hub;
     this.#agent = agent;
-    const common = { ...lab.common('p'), random: dice() };
+    const common = { runtime: { ...(more.runtime ?? lab.common('p').runtime), random: dice() } };
     const onFailure = (failure: MirrorFailure) => void this.failures.push(failure);
-    this.mirrors = new ApplicationMirrors({ applications: lab.hub, principalUid: 'p', onFailure, ...common, ...more });
+    this.mirrors = new ApplicationMirrors({ applications: lab.hub, principalUid: 'p', onFailure, ...more, ...common });
     this.sync = new HubSync({ managed: [], autonomous: [this.mirrors], ...common });
     this.sync.start(this.stop.signal);
     this.sync.expect(agent, 'autonomous');
@@ -72,7 +72,7 @@ export class StageAgent implements RecordedSide {
 
   constructor(lab: Lab, cluster = new LabCluster('agent', lab.time), namespace = 'argocd') {
     this.cluster = cluster;
-    const common = { ...lab.common('a'), random: dice() };
+    const common = { runtime: { ...lab.common('a').runtime, random: dice() } };
     this.applications = new ClusterApplications({ applications: cluster, namespace, ...common });
     this.sync = new AgentSync({ mode: 'autonomous', kinds: [this.applications], ...common });
     this.sync.start(this.stop.signal);
