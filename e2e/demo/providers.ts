@@ -2,7 +2,7 @@ import { ArgoCdApi, adminPassword, argoCdAddress } from '../argocd/index.ts';
 import { type FleetOptions, type RunningFleet, type SharedFleet, startFleet } from '../fleet/index.ts';
 import { checkKind, type ProviderName, startKindFleet } from '../provider/index.ts';
 import { type TestbedStatus, testbedStatus } from '../testbed/index.ts';
-import { type BuildOptions, buildTool, usualToolNames } from '../tools/index.ts';
+import { type BuildOptions, buildTool, toolNames } from '../tools/index.ts';
 import { checkRequirements } from './requirements.ts';
 
 /** What the demo's steps stand on. */
@@ -24,14 +24,14 @@ export interface Provider {
 /** The provider of a name. */
 export const providerOf = (name: ProviderName): Provider => (name === 'kind' ? kind() : local());
 
-/** Control planes, OCM's stand-ins and pods as processes of this machine. */
+/** Control planes, OCM and pods as processes of this machine. */
 function local(): Provider {
   let fleet: RunningFleet | undefined;
   return {
     tools: 'etcd, Kubernetes, Helm, Argo CD and Redis are built or in the cache',
     check: checkRequirements,
     async prepare(options) {
-      for (const name of usualToolNames) {
+      for (const name of toolNames) {
         await buildTool(name, options);
       }
     },

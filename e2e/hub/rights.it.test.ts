@@ -203,7 +203,6 @@ describe("the chart's rights", { timeout: 600_000 }, () => {
     });
     // A GitOpsCluster in a namespace in which the controller has no right on Secrets uses the same principal.
     const namespace = 'open-cluster-management';
-    await hub.client.create(namespaces, { metadata: { name: namespace } });
     await hub.client.create(managedClusterSetBindings, {
       metadata: { namespace, name: 'global' },
       spec: { clusterSet: 'global' },

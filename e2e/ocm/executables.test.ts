@@ -2,7 +2,7 @@ import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { ocmCommand, ocmPrograms } from './executables.ts';
+import { ocmCommand } from './executables.ts';
 
 let folder: string;
 beforeAll(async () => {
@@ -12,12 +12,6 @@ beforeAll(async () => {
   await writeFile(join(folder, 'work'), '', { mode: 0o644 });
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
-
-it('uses OCM itself with OCM_BIN alone', () => {
-  expect(ocmPrograms({})).toBeUndefined();
-  expect(ocmPrograms({ OCM_BIN: '' })).toBeUndefined();
-  expect(ocmPrograms({ OCM_BIN: 'build' })).toBe('build');
-});
 
 it('runs the executables of a folder, and says which one is missing or cannot be run', async () => {
   expect(await ocmCommand('placement', folder)).toEqual([join(folder, 'placement')]);

@@ -7,28 +7,21 @@ import { toolPath } from '../tools/index.ts';
 export type OcmExecutable = 'registration' | 'placement' | 'work' | 'addon';
 
 /**
- * Where OCM's own programs are, from `OCM_BIN`: the folder of its executables, or `build` for the tool `ocm`. Undefined:
- * the stand-ins are used.
- */
-export function ocmPrograms(environment: NodeJS.ProcessEnv = process.env): string | undefined {
-  return environment.OCM_BIN || undefined;
-}
-
-/**
- * The command of one of OCM's executables: that of the folder `OCM_BIN`, or the part of the tool `ocm` with that name.
+ * The command of one of OCM's executables: the part of the tool `ocm` with that name, or that of a folder, which the
+ * environment variable `OCM_BIN` names.
  * @throws Error when the folder lacks it
  */
 export async function ocmCommand(
   name: OcmExecutable,
-  programs = ocmPrograms() ?? 'build',
+  folder = process.env.OCM_BIN,
 ): Promise<readonly [command: string, ...args: string[]]> {
-  if (programs === 'build') {
+  if (!folder) {
     return [await toolPath('ocm'), name];
   }
-  const path = join(programs, name);
+  const path = join(folder, name);
   await access(path, constants.X_OK).catch(() => {
     throw new Error(
-      `OCM_BIN=${programs} has no executable "${name}"; OCM_BIN=build uses the OCM that the testbed builds, unset it uses the stand-ins`,
+      `OCM_BIN=${folder} has no executable "${name}"; unset OCM_BIN to use the OCM that the testbed builds`,
     );
   });
   return [path];

@@ -4,7 +4,6 @@ import { parseAllDocuments } from 'yaml';
 import { type CustomResourceDefinition, crds, type KubeClient, type KubeObject } from '../../lib/kube/index.ts';
 import { installCrds } from '../hub/index.ts';
 import { toolPath } from '../tools/index.ts';
-import { applyObjects } from './rbac.ts';
 
 const run = promisify(execFile);
 
@@ -46,5 +45,10 @@ export async function applyObject(client: KubeClient, object: KubeObject): Promi
   const { annotations, ...metadata } = object.metadata;
   // A key that ends with a dash tells the operator to take that annotation away.
   const kept = Object.entries(annotations ?? {}).filter(([key]) => !key.endsWith('-'));
-  await applyObjects(client, [{ ...object, metadata: { ...metadata, annotations: Object.fromEntries(kept) } }]);
+  const type = await client.resolve(object.apiVersion ?? '', object.kind ?? '');
+  if (!type) {
+    throw new Error(`${client.server} does not serve ${object.apiVersion} ${object.kind}`);
+  }
+  const desired = { ...object, metadata: { ...metadata, annotations: Object.fromEntries(kept) } };
+  await client.apply(type, desired, { fieldManager: 'ocm-operator', force: true });
 }

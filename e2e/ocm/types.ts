@@ -24,7 +24,7 @@ export interface Taint {
   timeAdded?: string | null;
 }
 
-/** cluster.open-cluster-management.io/v1 ManagedCluster, the fields that the stand-ins use. */
+/** cluster.open-cluster-management.io/v1 ManagedCluster, as far as tests use it. */
 export interface OcmManagedCluster extends KubeObject {
   spec?: { hubAcceptsClient?: boolean; leaseDurationSeconds?: number; taints?: Taint[] };
   status?: {
@@ -33,11 +33,6 @@ export interface OcmManagedCluster extends KubeObject {
     version?: { kubernetes?: string };
     [field: string]: unknown;
   };
-}
-
-/** cluster.open-cluster-management.io/v1beta2 ManagedClusterSet. */
-export interface ManagedClusterSet extends KubeObject {
-  spec?: { clusterSelector?: { selectorType: string; labelSelector?: LabelSelector } };
 }
 
 /** cluster.open-cluster-management.io/v1beta2 ManagedClusterSetBinding. */
@@ -186,20 +181,12 @@ export interface AddOnRegistration {
 const cluster = 'cluster.open-cluster-management.io';
 const work = 'work.open-cluster-management.io';
 
-/** The OCM kinds that the stand-ins serve. */
+/** The kinds of OCM that tests read and write. */
 export const ocmManagedClusters = resourceType<OcmManagedCluster>({
   group: cluster,
   version: 'v1',
   kind: 'ManagedCluster',
   plural: 'managedclusters',
-  namespaced: false,
-});
-/** See {@link ocmManagedClusters}. */
-export const managedClusterSets = resourceType<ManagedClusterSet>({
-  group: cluster,
-  version: 'v1beta2',
-  kind: 'ManagedClusterSet',
-  plural: 'managedclustersets',
   namespaced: false,
 });
 /** See {@link ocmManagedClusters}. */
@@ -250,14 +237,3 @@ export const appliedManifestWorks = resourceType<AppliedManifestWork>({
   plural: 'appliedmanifestworks',
   namespaced: false,
 });
-
-/** Sets one condition in a list as OCM does: the transition time moves only when the status changes. */
-export function withCondition(conditions: OcmCondition[] | undefined, condition: OcmCondition): OcmCondition[] {
-  const others = (conditions ?? []).filter((c) => c.type !== condition.type);
-  const before = conditions?.find((c) => c.type === condition.type);
-  const lastTransitionTime =
-    before?.lastTransitionTime && before.status === condition.status
-      ? before.lastTransitionTime
-      : new Date().toISOString().replace(/\.\d+Z$/, 'Z');
-  return [...others, { ...condition, lastTransitionTime }].sort((a, b) => a.type.localeCompare(b.type));
-}

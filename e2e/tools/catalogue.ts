@@ -2,8 +2,6 @@
 export interface Recipe extends ToolVersion {
   /** Other versions, which an environment variable chooses by their names. */
   readonly choice?: { readonly variable: string; readonly versions: Readonly<Record<string, ToolVersion>> };
-  /** Most runs do without it: it is built when it is asked for by name. */
-  readonly onDemand?: true;
 }
 
 /** What is built, from where. */
@@ -68,7 +66,7 @@ export const catalogue = {
     variables: { 'github.com/argoproj/argo-cd/v3/common.version': '3.2.6' },
     seconds: 210,
   },
-  ocm: { folder: 'ocm', goPackage: '.', seconds: 165, onDemand: true },
+  ocm: { folder: 'ocm', goPackage: '.', seconds: 165 },
   gopeer: { folder: 'gopeer', goPackage: '.', seconds: 20 },
   'redis-server': { folder: 'redis', goPackage: '.', seconds: 10 },
 } as const satisfies Record<string, Recipe>;
@@ -78,6 +76,3 @@ export type ToolName = keyof typeof catalogue;
 
 /** All of them, in the order of building. */
 export const toolNames = Object.keys(catalogue) as readonly ToolName[];
-
-/** Those that are built in advance, in the order of building. */
-export const usualToolNames = toolNames.filter((name) => !('onDemand' in catalogue[name]));

@@ -1,7 +1,7 @@
 /* Builds the testbed's tools into the cache, before the tests that need them. */
 import { parseArgs } from 'node:util';
 import { gitNeeded, hasGit } from '../git/index.ts';
-import { buildTool, type ToolName, toolNames, usualToolNames } from './index.ts';
+import { buildTool, type ToolName, toolNames } from './index.ts';
 
 const usage = `Usage: node setup.mjs e2e/tools/prepare.ts [--only NAME,NAME]
 
@@ -13,7 +13,7 @@ of disk, most of it Go's own caches.
 `;
 
 const values = parse();
-const names = values?.only?.split(',').map((name) => name.trim()) ?? usualToolNames;
+const names = values?.only?.split(',').map((name) => name.trim()) ?? toolNames;
 const unknown = names.filter((name) => !toolNames.includes(name as ToolName));
 
 if (!values) {

@@ -4,11 +4,11 @@ import { joinCluster } from './klusterlet.ts';
 import type { Ocm, OcmOptions } from './ocm.ts';
 
 /**
- * Starts OCM's own programs on a hub, each controller and agent as a process with the rights that OCM's installation gives
+ * Starts OCM on a hub, each controller and agent as a process with the rights that OCM's installation gives
  * it. When one ends by itself, what waits here, such as the join of a cluster, fails at once with the end of its log. CRDs of
  * OCM that the hub has already are left alone.
  */
-export async function startPrograms(hub: SharedCluster, options: OcmOptions): Promise<Ocm> {
+export async function startOcm(hub: SharedCluster, options: OcmOptions = {}): Promise<Ocm> {
   const { statusSyncIntervalMs = 10_000, leaseDurationSeconds = 60, crashed: told = failRun } = options;
   const ended = new AbortController();
   const signal = options.signal ? AbortSignal.any([options.signal, ended.signal]) : ended.signal;

@@ -1,10 +1,5 @@
 import { expect, it, vi } from 'vitest';
 import { buildTool } from './build.ts';
-import { toolNames, usualToolNames } from './catalogue.ts';
-
-it('leaves to demand what most runs do without', () => {
-  expect(toolNames.filter((name) => !usualToolNames.includes(name))).toEqual(['ocm']);
-});
 
 it('says which versions there are when another one is asked for', async () => {
   vi.stubEnv('KUBE_VERSION', '1.3');

@@ -3,17 +3,16 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { until } from '../../lib/base/testing.ts';
 import { startTestbed, type Testbed } from '../testbed/index.ts';
-import { ocmPrograms } from './executables.ts';
 import type { Ocm } from './ocm.ts';
-import { startPrograms } from './programs.ts';
+import { startOcm } from './start.ts';
 
-describe.skipIf(ocmPrograms() === undefined)('OCM’s own programs (with OCM_BIN)', () => {
+describe('the programs of OCM', () => {
   let testbed: Testbed;
   let ocm: Ocm;
   const crashes: Error[] = [];
   beforeAll(async () => {
     testbed = await startTestbed({ clusters: 1 });
-    ocm = await startPrograms(testbed.hub, { crashed: (error) => crashes.push(error) });
+    ocm = await startOcm(testbed.hub, { crashed: (error) => crashes.push(error) });
   });
   afterAll(async () => {
     await ocm?.stop();
