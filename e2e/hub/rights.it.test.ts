@@ -209,7 +209,11 @@ describe("the chart's rights", { timeout: 600_000 }, () => {
     });
     await hub.client.create(ocmPlacements, {
       metadata: { namespace, name: 'placement' },
-      spec: selecting({ key: 'team', operator: 'Exists' }),
+      // OCM taints a cluster that does not report, as this one never does. The controller changes no Placement of this namespace.
+      spec: {
+        ...selecting({ key: 'team', operator: 'Exists' }),
+        tolerations: [{ key: 'cluster.open-cluster-management.io/unreachable', operator: 'Exists' }],
+      },
     });
     await hub.client.create(gitOpsClusters, {
       metadata: { namespace, name: 'gitops-cluster' },

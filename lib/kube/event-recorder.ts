@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { StringDecoder } from 'node:string_decoder';
 import type { Logger } from '../base/index.ts';
 import type { KubeClient } from './client.ts';
 import { rfc3339Micro } from './conditions.ts';
@@ -31,7 +32,8 @@ interface Entry {
   written: number;
 }
 
-const maxNoteLength = 1024;
+/** The API server counts bytes, though it says characters. */
+const mostNoteBytes = 1024;
 const maxFailures = 5;
 /** A repetition after this much quiet is a new event, as with client-go. */
 const seriesEndsAfterMs = 6 * 60_000;
@@ -87,7 +89,7 @@ export class EventRecorder<Reason extends string = string> {
   }
 
   #record(type: 'Normal' | 'Warning', object: KubeObject, reason: string, message: string): void {
-    const note = message.length > maxNoteLength ? `${message.slice(0, maxNoteLength - 1)}…` : message;
+    const note = shortened(message, mostNoteBytes);
     const { namespace = '', name, uid = '' } = object.metadata;
     const key = [object.kind, namespace, name, uid, type, reason, note].join('\0');
     const now = new Date();
@@ -188,4 +190,15 @@ export class EventRecorder<Reason extends string = string> {
       logger?.warn({ error, reason: event.reason, object: event.regarding }, 'event not written');
     }
   }
+}
+
+/** The text if it has at most so many bytes, otherwise as much of its beginning as fits. */
+function shortened(text: string, mostBytes: number): string {
+  const bytes = Buffer.from(text);
+  const mark = '…';
+  // A character that was cut is left out.
+  const decoder = new StringDecoder('utf8');
+  return bytes.length <= mostBytes
+    ? text
+    : decoder.write(bytes.subarray(0, mostBytes - Buffer.byteLength(mark))) + mark;
 }
