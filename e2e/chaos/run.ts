@@ -26,8 +26,6 @@ export interface ChaosOptions {
   readonly editEveryMs: number;
   /** Mean time between two faults. */
   readonly faultEveryMs: number;
-  /** Faults that are left out. Default: none. */
-  readonly spares?: (fault: Fault) => boolean;
   /** Where the logs of the programs go when something is found. */
   readonly logs: string;
   /** Gets a line about everything that happens. */
@@ -96,7 +94,7 @@ export async function runChaos(options: ChaosOptions): Promise<Verdict> {
       durationMs: options.durationMs,
       everyMs: options.faultEveryMs,
       targets: targetsOf(stage),
-    }).filter((fault) => !options.spares?.(fault));
+    });
     beside(users.run(load.signal));
     beside(live.run(livePerSecond, load.signal));
     for (const one of controllers) {

@@ -7,19 +7,16 @@ import {
   type KubeClient,
   type Lease,
   leases,
-  rfc3339Micro,
   WorkQueue,
   type WorkQueueObserver,
 } from '../../lib/kube/index.ts';
 import type { AgentRecords, ConnectedAgent } from '../sessions/agent-records.ts';
-import { agentLeaseName, connectionAnnotations, connectionLabels } from '../sessions/connection-records.ts';
+import { agentLeaseName, connectionAnnotations } from '../sessions/connection-records.ts';
 import type { Peer } from './directory.ts';
-import type { LiveReplicas } from './live-replicas.ts';
+import { agentOfHold, askerOf, endedHold, handedOverHold, isSameHold, takenHold, withAsker } from './hold-record.ts';
+import { type LiveReplicas, lookAgainMs } from './live-replicas.ts';
 import type { ReplicaLease } from './replica-lease.ts';
 import type { WriteFence } from './write-fence.ts';
-
-/** The replica that an agent has connected to while another one holds it: the holder hands it over. */
-export const wantedByAnnotation = 'argocd-agent.argoproj-labs.io/wanted-by';
 
 const writeTimeoutMs = 5_000;
 const concurrency = 32;
@@ -93,7 +90,7 @@ export class AgentHolds implements AgentRecords {
       logger: options.logger,
     });
     const seen = (lease: Lease) => {
-      const agent = agentOf(lease);
+      const agent = agentOfHold(lease);
       if (agent !== undefined) {
         this.#seen(agent, lease);
       }
@@ -102,7 +99,7 @@ export class AgentHolds implements AgentRecords {
       added: seen,
       updated: (_old, now) => seen(now),
       deleted: (last) => {
-        const agent = agentOf(last);
+        const agent = agentOfHold(last);
         if (agent !== undefined && this.#written.get(agent)?.metadata.uid === last.metadata.uid) {
           this.#written.delete(agent);
         }
@@ -118,7 +115,8 @@ export class AgentHolds implements AgentRecords {
 
   /** How many agents live replicas hold, all together. */
   get held(): number {
-    return this.#options.informer.list().filter((lease) => agentOf(lease) !== undefined && this.#isHeld(lease)).length;
+    return this.#options.informer.list().filter((lease) => agentOfHold(lease) !== undefined && this.#isHeld(lease))
+      .length;
   }
 
   holderOf(agent: string): 'here' | Peer | undefined {
@@ -188,7 +186,7 @@ export class AgentHolds implements AgentRecords {
 
   forgetAllBut(isMember: (agent: string) => boolean): void {
     for (const lease of this.#options.informer.list()) {
-      const agent = agentOf(lease);
+      const agent = agentOfHold(lease);
       if (agent !== undefined && !isMember(agent)) {
         this.forget(agent);
       }
@@ -232,7 +230,7 @@ export class AgentHolds implements AgentRecords {
       this.#gone.set(identity, new Date());
     }
     for (const lease of this.#options.informer.list()) {
-      const agent = agentOf(lease);
+      const agent = agentOfHold(lease);
       if (agent === undefined) {
         continue;
       }
@@ -254,7 +252,7 @@ export class AgentHolds implements AgentRecords {
   /** This replica leads from now on: it records the ends that their holders could not. */
   leads(): void {
     for (const lease of this.#options.informer.list()) {
-      const agent = agentOf(lease);
+      const agent = agentOfHold(lease);
       if (agent !== undefined && !this.#isHeld(lease)) {
         this.#queue.addAfter(agent, this.#options.graceMs ?? graceMs);
         this.#queue.add(agent);
@@ -280,7 +278,7 @@ export class AgentHolds implements AgentRecords {
     const { identity } = self;
     const signal = AbortSignal.timeout(timeoutMs);
     const failed: string[] = [];
-    const agents = this.#options.informer.list().flatMap((lease) => agentOf(lease) ?? []);
+    const agents = this.#options.informer.list().flatMap((lease) => agentOfHold(lease) ?? []);
     await Promise.all(
       agents.map(async (agent) => {
         const lease = this.#newest(agent);
@@ -312,7 +310,7 @@ export class AgentHolds implements AgentRecords {
     }
     this.#review(agent);
     const isOurs = newest?.spec?.holderIdentity === identity;
-    const asks = lease.metadata.annotations?.[wantedByAnnotation];
+    const asks = askerOf(lease);
     if (this.#wanted.has(agent) || isOurs || this.#serving.has(agent) || asks === identity) {
       this.#queue.add(agent);
     }
@@ -344,7 +342,7 @@ export class AgentHolds implements AgentRecords {
   /** The agent's Lease, as this replica wrote it or saw it, whichever is newer. */
   #newest(agent: string): Lease | undefined {
     const cached = this.#options.informer.get({ namespace: this.#options.namespace, name: agentLeaseName(agent) });
-    const seen = cached !== undefined && agentOf(cached) === agent ? cached : undefined;
+    const seen = cached !== undefined && agentOfHold(cached) === agent ? cached : undefined;
     const written = this.#written.get(agent);
     return written !== undefined &&
       (seen === undefined || isNewerVersion(written.metadata.resourceVersion, seen.metadata.resourceVersion))
@@ -392,7 +390,7 @@ export class AgentHolds implements AgentRecords {
     const { identity } = self;
     const wanted = this.#wanted.get(agent);
     const holder = lease?.spec?.holderIdentity ?? '';
-    const asking = lease?.metadata.annotations?.[wantedByAnnotation] ?? '';
+    const asking = askerOf(lease);
     const isAskedFor = asking !== identity && replicas.has(asking);
     if (holder !== identity && this.#serving.has(agent)) {
       // Somebody has changed the Lease by hand.
@@ -403,7 +401,7 @@ export class AgentHolds implements AgentRecords {
       if (isAskedFor) {
         this.#lose(agent, 'the agent has connected to another principal');
         await fence.quiet(agent);
-        return handedOver(lease as Lease, asking);
+        return handedOverHold(lease as Lease, asking);
       }
       if (wanted === undefined) {
         this.#stopServing(agent);
@@ -411,7 +409,7 @@ export class AgentHolds implements AgentRecords {
         return this.#wanted.has(agent) ? this.#taken(agent, lease) : this.#ended(lease as Lease, agent);
       }
       const next = this.#taken(agent, lease);
-      if (next !== undefined && !isSameRecord(lease, next)) {
+      if (next !== undefined && !isSameHold(lease, next)) {
         // The cache may be behind, and the hold be given up: it is served when this has been written.
         return next;
       }
@@ -423,7 +421,7 @@ export class AgentHolds implements AgentRecords {
     }
     if (!(await replicas.isGone(holder))) {
       // It is alive, and the cache will show it.
-      this.#queue.addAfter(agent, 500);
+      this.#queue.addAfter(agent, lookAgainMs());
       return undefined;
     }
     if (wanted !== undefined) {
@@ -440,7 +438,7 @@ export class AgentHolds implements AgentRecords {
   ): Lease | undefined {
     const { identity } = this.#options.self;
     if (wanted === undefined) {
-      return asking === identity ? withAnnotations(lease, { [wantedByAnnotation]: undefined }) : undefined;
+      return asking === identity ? withAsker(lease, undefined) : undefined;
     }
     if (asking === identity) {
       wanted.hasAsked = true;
@@ -454,7 +452,7 @@ export class AgentHolds implements AgentRecords {
       );
       return undefined;
     }
-    return withAnnotations(lease, { [wantedByAnnotation]: identity });
+    return withAsker(lease, identity);
   }
 
   /** The record of an agent that nobody holds, where it is not as it should be. */
@@ -485,54 +483,17 @@ export class AgentHolds implements AgentRecords {
     }
   }
 
-  /** The Lease of an agent that this replica holds. */
+  /** The Lease of an agent that this replica holds; undefined: there is no stream of it here. */
   #taken(agent: string, lease: Lease | undefined): Lease | undefined {
+    const { self, namespace } = this.#options;
     const wanted = this.#wanted.get(agent);
-    if (wanted === undefined) {
-      return undefined;
-    }
-    const { identity } = this.#options.self;
-    const isOurs = lease?.spec?.holderIdentity === identity;
-    const base: Lease = lease ?? {
-      metadata: { namespace: this.#options.namespace, name: agentLeaseName(agent) },
-    };
-    const at = rfc3339Micro(wanted.since);
-    const record = withAnnotations(base, {
-      [connectionAnnotations.connected]: 'true',
-      [wellKnown.agentModeAnnotation]: wanted.mode,
-      [connectionAnnotations.version]: wanted.version,
-      [wantedByAnnotation]: undefined,
-    });
-    return {
-      ...record,
-      metadata: {
-        ...record.metadata,
-        labels: { ...record.metadata.labels, ...connectionLabels, [wellKnown.agentNameLabel]: agent },
-      },
-      spec: {
-        ...base.spec,
-        holderIdentity: identity,
-        acquireTime: at,
-        renewTime: at,
-        leaseTransitions: (base.spec?.leaseTransitions ?? 0) + (isOurs ? 0 : 1),
-      },
-    };
+    return wanted && takenHold(agent, namespace, lease, self.identity, wanted);
   }
 
   /** The Lease of an agent that nobody holds. */
   #ended(lease: Lease, agent: string): Lease {
-    const wasConnected = lease.metadata.annotations?.[connectionAnnotations.connected] === 'true';
-    const { identity } = this.#options.self;
-    const isOurs = lease.spec?.holderIdentity === identity;
-    const at = isOurs ? new Date() : this.lastSeen(agent);
-    const isForgotten = this.#forgotten.has(agent);
-    const record = withAnnotations(lease, {
-      [connectionAnnotations.connected]: 'false',
-      [wantedByAnnotation]: undefined,
-      ...(isForgotten ? { [wellKnown.agentModeAnnotation]: undefined } : {}),
-    });
-    const renewTime = wasConnected && at !== undefined ? rfc3339Micro(at) : lease.spec?.renewTime;
-    return { ...record, spec: { ...lease.spec, holderIdentity: '', ...(renewTime && { renewTime }) } };
+    const isOurs = lease.spec?.holderIdentity === this.#options.self.identity;
+    return endedHold(lease, isOurs ? new Date() : this.lastSeen(agent), this.#forgotten.has(agent));
   }
 
   async #replace(agent: string, lease: Lease, signal: AbortSignal): Promise<void> {
@@ -562,42 +523,4 @@ export class AgentHolds implements AgentRecords {
     }
     this.#review(agent);
   }
-}
-
-function agentOf({ metadata: { name, labels } }: Lease): string | undefined {
-  const agent = labels?.[wellKnown.agentNameLabel];
-  return agent !== undefined && name === agentLeaseName(agent) ? agent : undefined;
-}
-
-function handedOver(lease: Lease, to: string): Lease {
-  const record = withAnnotations(lease, { [wantedByAnnotation]: undefined });
-  const leaseTransitions = (lease.spec?.leaseTransitions ?? 0) + 1;
-  return { ...record, spec: { ...lease.spec, holderIdentity: to, leaseTransitions } };
-}
-
-function withAnnotations(lease: Lease, changes: Readonly<Record<string, string | undefined>>): Lease {
-  const annotations = { ...lease.metadata.annotations };
-  for (const [name, value] of Object.entries(changes)) {
-    if (value === undefined) {
-      delete annotations[name];
-    } else {
-      annotations[name] = value;
-    }
-  }
-  return { ...lease, metadata: { ...lease.metadata, annotations } };
-}
-
-/** Whether both say the same of the same connection. */
-function isSameRecord(a: Lease | undefined, b: Lease): boolean {
-  const brief = (lease: Lease | undefined) => {
-    const { annotations = {} } = lease?.metadata ?? {};
-    return [
-      lease?.spec?.holderIdentity,
-      new Date(lease?.spec?.acquireTime ?? 0).getTime(),
-      annotations[connectionAnnotations.connected],
-      annotations[connectionAnnotations.version],
-      annotations[wellKnown.agentModeAnnotation],
-    ].join('|');
-  };
-  return brief(a) === brief(b);
 }

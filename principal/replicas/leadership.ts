@@ -9,7 +9,7 @@ import {
   leases,
   WorkQueue,
 } from '../../lib/kube/index.ts';
-import type { LiveReplicas } from './live-replicas.ts';
+import { type LiveReplicas, lookAgainMs } from './live-replicas.ts';
 import type { ReplicaLease } from './replica-lease.ts';
 
 /** The labels of the Lease that says which replica leads. */
@@ -93,7 +93,7 @@ export class Leadership {
       return;
     }
     if (!(await replicas.isGone(holder))) {
-      this.#queue.addAfter('leader', 500);
+      this.#queue.addAfter('leader', lookAgainMs());
       return;
     }
     const signal = AbortSignal.timeout(writeTimeoutMs);

@@ -195,3 +195,11 @@ function identityOf({ metadata, spec }: Lease): string | undefined {
   const component = 'app.kubernetes.io/component';
   return metadata.labels?.[component] === replicaLabels[component] ? spec?.holderIdentity || undefined : undefined;
 }
+
+/**
+ * When to look again, in milliseconds, for a replica of which the API server knows and the cache does not. Its Lease will wake who
+ * waits for it; only one that comes and goes before the cache has seen it does not.
+ */
+export function lookAgainMs(): number {
+  return 500 + 500 * Math.random();
+}

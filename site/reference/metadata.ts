@@ -8,7 +8,7 @@ import { adoptedFrom } from '../../controller/takeover/kinds.ts';
 import { annotations } from '../../lib/argocd/index.ts';
 import { wellKnown } from '../../lib/base/index.ts';
 import { selfRegisteredLabel } from '../../lib/clusters/index.ts';
-import { wantedByAnnotation } from '../../principal/replicas/agent-holds.ts';
+import { wantedByAnnotation } from '../../principal/replicas/hold-record.ts';
 import { replicaAnnotations } from '../../principal/replicas/replica-lease.ts';
 import { cell, generated } from './markdown.ts';
 
