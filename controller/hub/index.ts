@@ -43,6 +43,7 @@ export { namesText } from './names-text.ts';
 export {
   type AddOnDeploymentConfig,
   addOnDeploymentConfigs,
+  type ClusterManagementAddOn,
   type ConfigReference,
   clusterManagementAddOns,
   type FleetStatus,

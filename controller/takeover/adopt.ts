@@ -20,6 +20,7 @@ import { FatalError } from '../../lib/ops/index.ts';
 import {
   addOnName,
   agentSecretName,
+  type ClusterManagementAddOn,
   clusterClientName,
   clusterManagementAddOns,
   type GitOpsCluster,
@@ -35,7 +36,7 @@ import {
   originalAuthorityWork,
 } from '../hub/index.ts';
 import { changeRelease, releaseOfObject } from './helm.ts';
-import { addOnSpecOf, addOnTemplates, adoptedFrom, lifecycle, preDelete } from './kinds.ts';
+import { addOnSpecOf, addOnTemplates, adoptedFrom, isSelfManaged, lifecycle, preDelete } from './kinds.ts';
 import { Steps, type TakeoverScope } from './steps.ts';
 import { stopController } from './stop-controller.ts';
 
@@ -66,11 +67,8 @@ export async function adopt(scope: TakeoverScope): Promise<void> {
   for (const controller of controllers) {
     await stopController(scope, steps, controller);
   }
-  if (registration && registration.metadata.annotations?.[lifecycle] !== 'self') {
-    const from = former && { [adoptedFrom]: `${former.namespace}/${former.name}` };
-    await steps.patch(clusterManagementAddOns, registration, "OCM's add-on manager leaves the clusters alone", {
-      metadata: { annotations: { [lifecycle]: 'self', ...from } },
-    });
+  if (registration) {
+    await releaseFromAddOnManager(steps, registration, former);
   }
   await markObjects(scope, steps);
   for (const addOn of addOns) {
@@ -116,7 +114,7 @@ async function checkIsOriginals(
     fleets: readonly GitOpsCluster[];
     addOns: readonly ManagedClusterAddOn[];
     authority: Secret | undefined;
-    registration: KubeObject | undefined;
+    registration: ClusterManagementAddOn | undefined;
   },
 ): Promise<void> {
   const { controllers, fleets, addOns, authority, registration } = found;
@@ -142,6 +140,23 @@ async function checkIsOriginals(
 }
 
 const isTemplate = ({ resource }: { resource: string }) => resource === 'addontemplates';
+
+/** Its manager of the AddOnTemplates of an add-on goes on with `self`, and ends when the add-on supports no AddOnTemplates. */
+async function releaseFromAddOnManager(
+  steps: Steps,
+  registration: ClusterManagementAddOn,
+  former: { readonly namespace: string; readonly name: string } | undefined,
+): Promise<void> {
+  const { supportedConfigs = [] } = registration.spec ?? {};
+  const kept = supportedConfigs.filter((one) => !isTemplate(one));
+  if (!isSelfManaged(registration) || kept.length < supportedConfigs.length) {
+    const from = former && { [adoptedFrom]: `${former.namespace}/${former.name}` };
+    await steps.patch(clusterManagementAddOns, registration, "OCM's add-on manager leaves the clusters alone", {
+      metadata: { annotations: { [lifecycle]: 'self', ...from } },
+      ...(kept.length < supportedConfigs.length && { spec: { supportedConfigs: kept } }),
+    });
+  }
+}
 
 /** Marks Secrets and the ConfigMap as the controller's. Certificates and keys stay; the controller renews them. */
 async function markObjects({ client, namespace, signal }: TakeoverScope, steps: Steps): Promise<void> {

@@ -41,6 +41,16 @@ export function addOnSpecOf({ spec }: GitOpsCluster): { argoCD?: string; argoCDC
 
 /** OCM's annotation on a ClusterManagementAddOn: `self` keeps its add-on manager away. */
 export const lifecycle = 'addon.open-cluster-management.io/lifecycle';
+
+/**
+ * Whether OCM's add-on manager leaves an add-on alone. It empties the annotation when it has read `self` of an add-on that it had,
+ * and keeps away as long as there is one.
+ */
+export function isSelfManaged({ metadata }: KubeObject): boolean {
+  const value = metadata.annotations?.[lifecycle];
+  return value !== undefined && value !== 'addon-manager';
+}
+
 /** OCM's add-on manager's finalizer on an add-on with a clean-up Job. */
 export const preDelete = 'addon.open-cluster-management.io/addon-pre-delete';
 /** On the ClusterManagementAddOn: argocd-pull-integration's Helm release, as `namespace/name`. */

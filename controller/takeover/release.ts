@@ -33,7 +33,7 @@ import {
   manifestWorks,
 } from '../hub/index.ts';
 import { changeRelease, isOfRelease, releaseOfObject } from './helm.ts';
-import { addOnSpecOf, adoptedFrom, disruptionBudgets, lifecycle, networkPolicies } from './kinds.ts';
+import { addOnSpecOf, adoptedFrom, disruptionBudgets, isSelfManaged, lifecycle, networkPolicies } from './kinds.ts';
 import { Steps, type TakeoverScope } from './steps.ts';
 import { stopController } from './stop-controller.ts';
 
@@ -72,7 +72,7 @@ export async function release(scope: TakeoverScope): Promise<void> {
       await steps.patch(gitOpsClusters, fleet, 'as it was before it was adopted', { ...patch, ...spec });
     }
   }
-  if (registration?.metadata.annotations?.[lifecycle] === 'self') {
+  if (registration && isSelfManaged(registration)) {
     await steps.patch(clusterManagementAddOns, registration, "OCM's add-on manager may work on it again", {
       metadata: { annotations: { [lifecycle]: null } },
     });

@@ -49,7 +49,6 @@ import {
   managedClusterAddOns,
   manifestWorks,
   operatorKinds,
-  requestedSecretName,
 } from '../hub/index.ts';
 import { adopt, release, type TakeoverScope } from '../takeover/index.ts';
 import { HubFixture, type RunningController, runController } from '../testing/fixture.ts';
@@ -274,7 +273,19 @@ async function writeOriginal(): Promise<void> {
   const template = `argocd-agent-addon-${ns}-gitops-cluster`;
   await make(addOnTemplates, {
     metadata: { name: template, labels },
-    spec: { addonName: ours.name, agentSpec: { workload: { manifests: [] } } },
+    spec: {
+      addonName: ours.name,
+      agentSpec: { workload: { manifests: addOnManifests() } },
+      registration: [
+        {
+          type: 'CustomSigner',
+          customSigner: {
+            signerName: 'open-cluster-management.io/argocd-agent-addon',
+            signingCA: { namespace: ns, name: 'argocd-agent-ca' },
+          },
+        },
+      ],
+    },
   });
   await make(managedClusterAddOns, {
     metadata: { namespace: name, name: ours.name, labels },
@@ -308,17 +319,8 @@ function keyPairOf(secret: { data?: Record<string, string> } | undefined) {
   return secret && { certificate: text('tls.crt'), key: text('tls.key') };
 }
 
-/** What OCM's add-on manager and the add-on's program do for the original: the registration, and the work's right. */
-async function actAsAddOnManager(): Promise<void> {
-  const { commonName: user, organizations: groups } = agentSubject(name);
-  const registrations = [{ signerName: 'open-cluster-management.io/argocd-agent-addon', subject: { user, groups } }];
-  await hub.client.mergePatch(
-    managedClusterAddOns,
-    { namespace: name, name: ours.name },
-    { status: { registrations, namespace: addOnNamespace } },
-    { subresource: 'status' },
-  );
-  const work = { namespace: name, name: 'addon-argocd-agent-addon-deploy-0' };
+/** What the original has OCM's add-on manager put on the cluster: the add-on's program, and the right that it gives to the work agent. */
+function addOnManifests(): KubeObject[] {
   const role = {
     apiVersion: 'rbac.authorization.k8s.io/v1',
     kind: 'ClusterRole',
@@ -336,8 +338,7 @@ async function actAsAddOnManager(): Promise<void> {
     metadata: { namespace: addOnNamespace, name: addOnDeployment },
     spec: { selector: { matchLabels: labels }, template: { metadata: { labels }, spec: { containers } } },
   } as KubeObject;
-  const spec = { workload: { manifests: [role, program] } };
-  await hub.client.apply(manifestWorks, { metadata: work, spec }, { fieldManager: 'original', force: true });
+  return [role, program];
 }
 
 /** What argocd-operator makes for the principal. */
@@ -382,7 +383,6 @@ async function actAsAddOnProgram(): Promise<void> {
   });
   const data = tlsSecretData(issued);
   const type = 'kubernetes.io/tls';
-  const requested = { metadata: { namespace: addOnNamespace, name: requestedSecretName }, type, data };
   const copy = { metadata: { namespace: ns, name: clientSecretName }, type, data };
   let program: SupervisedProcess | undefined;
   let isThere = false;
@@ -403,8 +403,6 @@ async function actAsAddOnProgram(): Promise<void> {
   own.subscribe({
     added: async () => {
       isThere = true;
-      // OCM's registration agent requests it for each add-on anew; the former one has gone with the former add-on.
-      await client.apply(secrets, requested, { fieldManager: 'ocm', force: true });
       await write();
       program = isReal
         ? await spawnSupervised(binary, ['--mode=addon', '--sync-interval=1', '--health-probe-bind-address=0'], {
@@ -591,7 +589,7 @@ test(`a hub is taken over and given back (${isReal ? 'real' : 'PULL_INTEGRATION_
   const long = { timeoutMs: 400_000 };
   await until('the original to enroll the cluster', () => work(crWork), long);
   await until('its add-on', () => hub.client.get(managedClusterAddOns, { namespace: name, name: ours.name }), long);
-  await actAsAddOnManager();
+  await until("OCM's add-on manager to deliver it", () => work('addon-argocd-agent-addon-deploy-0'), long);
   const uid = await until('the ArgoCD on the cluster', onCluster, long);
   await until(
     "the agent's certificate",
@@ -687,7 +685,6 @@ test(`a hub is taken over and given back (${isReal ? 'real' : 'PULL_INTEGRATION_
   await installOriginal();
   await until('the original to go on', () => work(crWork), long);
   await until('its authority on the cluster', () => work('argocd-agent-ca-mw'), long);
-  await actAsAddOnManager();
   await until('its ArgoCD and its certificate', areDelivered, long);
   expect(changes.repeated()).toEqual([]);
   expect(await specOf()).toEqual(before.spec);

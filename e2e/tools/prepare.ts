@@ -6,7 +6,7 @@ import { buildTool, type ToolName, toolNames } from './index.ts';
 const usage = `Usage: node setup.mjs e2e/tools/prepare.ts [--only NAME,NAME]
 
 Builds the programs that the testbed runs, each once, into a cache folder (TOOLS_CACHE, by default
-argocd-fleet/tools in the user's cache folder). With empty caches it takes about 10 minutes on 2 cores and 10 GB
+argocd-fleet/tools in the user's cache folder). With empty caches it takes about 15 minutes on 2 cores and 10 GB
 of disk, most of it Go's own caches.
 
   --only   build only these of: ${toolNames.join(', ')}
