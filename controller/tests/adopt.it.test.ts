@@ -656,6 +656,13 @@ test(`a hub is taken over and given back (${isReal ? 'real' : 'PULL_INTEGRATION_
   ];
   const areDelivered = () => delivered.every((one) => changes.has(one));
   await until('our ArgoCD and our certificate', areDelivered);
+  // The original changes its Deployment after it has made it, which may be seen late. It selects no nodes.
+  const operator = { namespace: 'argocd-operator-system', name: 'argocd-operator-controller-manager' };
+  await until(
+    'our argocd-operator',
+    async () =>
+      !isReal || (await managed.client.get(deployments, operator))?.spec?.template?.spec?.nodeSelector !== undefined,
+  );
   expect(changes.repeated()).toEqual([]);
   changes.reset();
   // Argo CD on the hub reaches the clusters through the Service of argocd-operator, by a name in the proxy's certificate.
