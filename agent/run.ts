@@ -1,4 +1,4 @@
-import { kubeClient, propagationOf, startProgram } from '../lib/bridge/index.ts';
+import { kubeClient, kubeRequestSpans, propagationOf, startProgram } from '../lib/bridge/index.ts';
 import { type CommandContext, commandLoggers, FatalError } from '../lib/ops/index.ts';
 import { redisLink } from '../lib/redis/index.ts';
 import { asksForCipherSuites, cipherSuiteCatalogue, requestCertificate, WireError } from '../lib/wire/index.ts';
@@ -88,7 +88,10 @@ export async function runAgent(flags: AgentFlags, context: CommandContext<typeof
   const informing = Promise.all([link.run(signal), statistics.run(signal), keeper?.run(signal)]).catch(failed);
 
   const live = serveLive({
-    client: kubeClient(flags, { maxConnections: mostLiveConnections }),
+    client: kubeClient(flags, {
+      maxConnections: mostLiveConnections,
+      observe: tracing && kubeRequestSpans(tracing.tracer),
+    }),
     applications: caches.Applications,
     appProjects: caches.AppProjects,
     settings: caches["Argo CD's settings"],
@@ -98,6 +101,7 @@ export async function runAgent(flags: AgentFlags, context: CommandContext<typeof
     access: flags['live-access'] as 'managed' | 'all',
     redis: { link, hasSameKeys: flags['destination-based-mapping'], metrics: metrics.redisProxy },
     terminals: { idleMs: flags['terminal-idle-timeout'], metrics: metrics.terminals },
+    tracer: tracing?.tracer,
     logger: loggers.component('resource-proxy'),
   });
 

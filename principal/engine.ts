@@ -183,6 +183,7 @@ export function startEngine(
       return isSent;
     },
     isConnected: (agent) => open.isConnected(agent),
+    tracer: program.tracing?.tracer,
   });
   const liveCounts = liveMetrics(registry, isMapped, () => live.terminals);
   agents.subscribe({ unmapped: (agent) => liveCounts.forgetAgent(agent) });

@@ -69,7 +69,7 @@ export async function openInputs(
 
 async function peerPortOf(
   { flags }: PrincipalSettings,
-  { registry }: RunningProgram,
+  { registry, tracing }: RunningProgram,
   loggers: Loggers,
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<PeerPort | undefined> {
@@ -86,7 +86,7 @@ async function peerPortOf(
     );
     return undefined;
   }
-  return openPeerPort({ listen, address, registry, logger: loggers.root });
+  return openPeerPort({ listen, address, registry, tracer: tracing?.tracer, logger: loggers.root });
 }
 
 function replicasOf(

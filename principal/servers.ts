@@ -72,6 +72,7 @@ export async function startServers(
       fleetEvents?.report('agent-refused', `logins/${reason}`, { reason });
     },
     called: metrics.called,
+    tracer: program.tracing?.tracer,
     refusedMode: (error) => {
       operators.refusedMode(error);
       clusterInfos.refused(error.agent ?? '', error.message);

@@ -65,6 +65,7 @@ export function keepConnected(context: ConnectionContext): Promise<void> {
     ...(flags['keep-alive-ping-interval'] > 0 ? { keepalivePingIntervalMs: flags['keep-alive-ping-interval'] } : {}),
     maxMessageBytes: flags['grpc-max-message-size'],
     called: metrics.called,
+    tracer: context.tracer,
     logger,
     signal,
     onConnected: (stream, principal, calls) => onConnected(context, stream, principal, calls),

@@ -1,6 +1,7 @@
 import type { Logger } from '../../lib/base/index.ts';
 import { type ConfigMap, type Informer, type KubeClient, type KubeObject, resourceType } from '../../lib/kube/index.ts';
 import { cancelRequest, cancelType, impersonatedType, statusText, trackingOf } from '../../lib/live/index.ts';
+import type { Tracer } from '../../lib/tracing/index.ts';
 import { agentSource, dataOf, eventTypes, messageEvent, targets, type WireEvent } from '../../lib/wire/index.ts';
 import { Logs } from './logs.ts';
 import { ManagedObjects, type OwningApplication } from './managed/managed-objects.ts';
@@ -37,6 +38,7 @@ export function serveLive(options: {
   /** The Redis of this cluster's Argo CD. */
   redis: Omit<RedisRequestsOptions, 'logger'>;
   terminals: { readonly idleMs: number; readonly metrics: TerminalMetrics };
+  tracer: Tracer | undefined;
   logger: Logger;
 }): LiveRequests {
   const { client, applications, appProjects, settings, namespace, access, logger } = options;
@@ -78,6 +80,7 @@ export function serveLive(options: {
     },
     ended: () => redis.disconnected(),
     overloaded: (event, context) => refuse(event, context, 429, 'the agent carries out too many requests already'),
+    tracer: options.tracer,
     logger,
   });
   return requests;

@@ -1,4 +1,5 @@
 import { BoundedSet, type Logger } from '../../lib/base/index.ts';
+import { parseTraceparent, type Tracer } from '../../lib/tracing/index.ts';
 import type { LiveCalls, WireEvent } from '../../lib/wire/index.ts';
 
 /** The means to answer a request for live data, and the signal that ends it. */
@@ -34,6 +35,7 @@ export class LiveRequests {
   readonly #handlers: Readonly<Record<string, RequestHandler>>;
   readonly #overloaded: (event: WireEvent, context: RequestContext) => void;
   readonly #ended: () => void;
+  readonly #tracer: Tracer | undefined;
   readonly #logger: Logger;
   readonly #seen = new BoundedSet<string>(mostRemembered);
   readonly #running = new Map<string, AbortController>();
@@ -45,11 +47,14 @@ export class LiveRequests {
     overloaded: (event: WireEvent, context: RequestContext) => void;
     /** Called when the connection has ended. */
     ended?: () => void;
+    /** Traces requests, as parts of the principal's. Default: none are traced. */
+    tracer?: Tracer | undefined;
     logger: Logger;
   }) {
     this.#handlers = options.handlers;
     this.#overloaded = options.overloaded;
     this.#ended = options.ended ?? (() => undefined);
+    this.#tracer = options.tracer;
     this.#logger = options.logger;
   }
 
@@ -97,7 +102,7 @@ export class LiveRequests {
       return true;
     }
     this.#running.set(event.eventId, controller);
-    void this.#run(handler, event, context);
+    void this.#traced(handler, event, context);
     return true;
   }
 
@@ -106,15 +111,38 @@ export class LiveRequests {
     this.#running.get(eventId)?.abort(new Error('nobody waits for the answer any more'));
   }
 
-  async #run(handler: RequestHandler, event: WireEvent, context: RequestContext): Promise<void> {
+  async #traced(handler: RequestHandler, event: WireEvent, context: RequestContext): Promise<void> {
+    const tracer = this.#tracer;
+    if (tracer === undefined) {
+      await this.#run(handler, event, context);
+      return;
+    }
+    const { target, eventId, extensions } = event;
+    const type = event.type.slice(0, 100);
+    const span = tracer.start(`${target}.${type}`, {
+      kind: 'consumer',
+      parent: parseTraceparent(extensions.traceparent, extensions.tracestate),
+      attributes: {
+        'argocd.event.target': target,
+        'argocd.event.type': type,
+        'argocd.event.id': eventId.slice(0, 300),
+      },
+    });
+    span.end(await tracer.within(span, () => this.#run(handler, event, context)));
+  }
+
+  /** @returns why the request failed */
+  async #run(handler: RequestHandler, event: WireEvent, context: RequestContext): Promise<string | undefined> {
     try {
       await handler(event, context);
+      return undefined;
     } catch (error) {
       if (context.signal.aborted) {
-        return;
+        return undefined;
       }
       const { target, type, eventId } = event;
       this.#logger.warn({ event_target: target, event_type: type, eventId, error }, 'a request for live data failed');
+      return 'the request failed';
     } finally {
       this.#running.delete(event.eventId);
     }

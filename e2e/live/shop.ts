@@ -1,6 +1,7 @@
 import { until } from '../../lib/base/testing.ts';
 import { type KubeClient, namespaces } from '../../lib/kube/index.ts';
 import { issueCertificate, type KeyCertificate } from '../../lib/pki/index.ts';
+import type { KubeletPod } from '../node/types.ts';
 import { application, freePort, namespace, type Pair, pairApplications, startPair } from '../pair/index.ts';
 import { ProxyClient } from './proxy-client.ts';
 
@@ -16,9 +17,12 @@ export interface ProxiedPair {
 }
 
 /** Starts them; resolves when the proxy serves. `name` is the agent's. */
-export async function startProxiedPair(options: { readonly name?: string } = {}): Promise<ProxiedPair> {
+export async function startProxiedPair(
+  options: { readonly name?: string; readonly principalArgs?: string[]; readonly agentArgs?: string[] } = {},
+): Promise<ProxiedPair> {
   const port = await freePort();
-  const pair = await startPair({ ...options, principalArgs: [`--resource-proxy-listen=127.0.0.1:${port}`] });
+  const principalArgs = [`--resource-proxy-listen=127.0.0.1:${port}`, ...(options.principalArgs ?? [])];
+  const pair = await startPair({ ...options, principalArgs });
   await pair.principal.says(/resource proxy serves/);
   const credential = await issueCertificate({ authority: pair.authority, commonName: pair.name, usages: ['client'] });
   return { pair, port, credential, proxy: new ProxyClient(port, pair.authority, credential) };
@@ -47,4 +51,13 @@ export async function deployWeb(
   }
   const isServed = async () => (await proxy.send('GET', '/api/v1/namespaces/shop')).status === 200;
   await until('the agent serves what belongs to it', isServed, patient);
+}
+
+/** A pod of the namespace `shop` whose container `main` runs a shell script. */
+export function shopPod(name: string, script: string, annotations: Record<string, string>): KubeletPod {
+  const container = { name: 'main', image: 'busybox', command: ['sh', '-c', script] };
+  return {
+    metadata: { name, namespace: 'shop', annotations },
+    spec: { terminationGracePeriodSeconds: 1, containers: [container] },
+  } as KubeletPod;
 }

@@ -8,7 +8,7 @@ import { type KubeletPod, kubeletPods } from '../node/types.ts';
 import type { Pair } from '../pair/index.ts';
 import { isProcessAlive } from '../testbed/index.ts';
 import type { ProxyClient } from './proxy-client.ts';
-import { deployWeb, startProxiedPair } from './shop.ts';
+import { deployWeb, shopPod, startProxiedPair } from './shop.ts';
 import { TerminalClient } from './terminal-client.ts';
 
 // Terminals in containers that run on a node, and their logs, as Argo CD opens them through the resource proxy.
@@ -28,8 +28,11 @@ beforeAll(async () => {
   await deployWeb(pair.hub.client, pair.name, client, proxy);
   const annotations = { 'argocd.argoproj.io/tracking-id': 'web:/Pod:shop/web' };
   await Promise.all([
-    client.create(kubeletPods, pod('web', 'i=0; while :; do i=$((i+1)); echo line $i; sleep 0.2; done', annotations)),
-    client.create(kubeletPods, pod('foreign', 'exec sleep 100000', {})),
+    client.create(
+      kubeletPods,
+      shopPod('web', 'i=0; while :; do i=$((i+1)); echo line $i; sleep 0.2; done', annotations),
+    ),
+    client.create(kubeletPods, shopPod('foreign', 'exec sleep 100000', {})),
   ]);
   for (const name of ['web', 'foreign']) {
     const isRunning = ({ status }: KubeletPod) => status?.phase === 'Running';
@@ -44,14 +47,6 @@ afterAll(async () => {
   await node?.stop();
   await pair?.stop();
 });
-
-function pod(name: string, script: string, annotations: Record<string, string>): KubeletPod {
-  const container = { name: 'main', image: 'busybox', command: ['sh', '-c', script] };
-  return {
-    metadata: { name, namespace: 'shop', annotations },
-    spec: { terminationGracePeriodSeconds: 1, containers: [container] },
-  } as KubeletPod;
-}
 
 const asked = 'stdin=true&stdout=true&stderr=true';
 const execOf = (command: readonly string[], options: { name?: string; query?: string } = {}) => {

@@ -1,23 +1,16 @@
 import { once } from 'node:events';
-import { createServer, type Http2Server, type ServerHttp2Session } from 'node:http2';
+import { createServer, type Http2Server, type IncomingHttpHeaders, type ServerHttp2Session } from 'node:http2';
 import type { AddressInfo } from 'node:net';
-import { BinaryReader } from '@bufbuild/protobuf/wire';
+import { type CollectedSpan, OtlpError, readExport } from './otlp.ts';
 
-/** A span as a collector reads it; only what tests look at. */
-export interface CollectedSpan {
-  readonly service: string;
-  readonly traceId: string;
-  readonly spanId: string;
-  readonly parentId: string;
-  readonly name: string;
-  readonly attributes: Readonly<Record<string, string>>;
-  readonly error: string | undefined;
-}
-
-/** A collector for tests: OTLP over gRPC on 127.0.0.1, decoded on its own. */
+/**
+ * A collector for tests: OTLP over gRPC on 127.0.0.1, decoded on its own. It refuses what OTLP does not allow, with the reason.
+ */
 export interface Collector {
   readonly address: string;
   readonly spans: CollectedSpan[];
+  /** Why requests were refused. */
+  readonly refusals: string[];
   /** The gRPC status of answers from now on. */
   answer(status: number, message?: string): void;
   stop(): Promise<void>;
@@ -26,6 +19,7 @@ export interface Collector {
 /** Starts a collector on a port, or a free one. */
 export async function startCollector(port = 0): Promise<Collector> {
   const spans: CollectedSpan[] = [];
+  const refusals: string[] = [];
   let [status, message] = [0, ''];
   const server: Http2Server = createServer();
   const sessions = new Set<ServerHttp2Session>();
@@ -37,14 +31,17 @@ export async function startCollector(port = 0): Promise<Collector> {
     const chunks: Buffer[] = [];
     stream.on('data', (chunk: Buffer) => chunks.push(chunk));
     stream.on('end', () => {
-      const isExport = headers[':path'] === '/opentelemetry.proto.collector.trace.v1.TraceService/Export';
-      if (isExport && status === 0) {
-        spans.push(...decode(Buffer.concat(chunks).subarray(5)));
+      let [code, reason] = [status, message];
+      if (status === 0) {
+        try {
+          spans.push(...readExport(requestOf(headers, Buffer.concat(chunks))));
+        } catch (error) {
+          [code, reason] = [3, (error as Error).message];
+          refusals.push(reason);
+        }
       }
       stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true });
-      stream.on('wantTrailers', () =>
-        stream.sendTrailers({ 'grpc-status': isExport ? `${status}` : '12', 'grpc-message': message }),
-      );
+      stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': `${code}`, 'grpc-message': reason }));
       stream.end(Buffer.alloc(5));
     });
   });
@@ -53,6 +50,7 @@ export async function startCollector(port = 0): Promise<Collector> {
   return {
     address: `127.0.0.1:${(server.address() as AddressInfo).port}`,
     spans,
+    refusals,
     answer: (nextStatus, nextMessage = '') => {
       status = nextStatus;
       message = nextMessage;
@@ -67,50 +65,15 @@ export async function startCollector(port = 0): Promise<Collector> {
   };
 }
 
-type Fields = Map<number, Uint8Array[]>;
-
-/** The length-delimited fields of a message; numbers are skipped. */
-function fieldsOf(bytes: Uint8Array): Fields {
-  const reader = new BinaryReader(bytes);
-  const fields: Fields = new Map();
-  while (reader.pos < reader.len) {
-    const [field, type] = reader.tag();
-    if (type === 2) {
-      fields.set(field, [...(fields.get(field) ?? []), reader.bytes()]);
-    } else {
-      reader.skip(type, field);
-    }
+/** The message of a unary gRPC request. @throws OtlpError when it is none to a collector of traces */
+function requestOf(headers: IncomingHttpHeaders, body: Buffer): Uint8Array {
+  const path = '/opentelemetry.proto.collector.trace.v1.TraceService/Export';
+  const { ':method': method, ':path': asked, 'content-type': type, te } = headers;
+  if (method !== 'POST' || asked !== path || !/^application\/grpc(\+proto)?$/.test(type ?? '') || te !== 'trailers') {
+    throw new OtlpError(`${method} ${asked} ${type} ${te} is no request of OTLP over gRPC`);
   }
-  return fields;
-}
-
-const text = (bytes: Uint8Array | undefined) => Buffer.from(bytes ?? []).toString();
-const hex = (bytes: Uint8Array | undefined) => Buffer.from(bytes ?? []).toString('hex');
-const only = (fields: Fields, field: number) => fieldsOf(fields.get(field)?.[0] ?? new Uint8Array());
-
-function decode(bytes: Uint8Array): CollectedSpan[] {
-  return (fieldsOf(bytes).get(1) ?? []).flatMap((resourceSpans) => {
-    const fields = fieldsOf(resourceSpans);
-    const service = text(only(only(only(fields, 1), 1), 2).get(1)?.[0]);
-    return (fields.get(2) ?? []).flatMap((scopeSpans) =>
-      (fieldsOf(scopeSpans).get(2) ?? []).map((span) => decodeSpan(service, fieldsOf(span))),
-    );
-  });
-}
-
-function decodeSpan(service: string, span: Fields): CollectedSpan {
-  const attributes = (span.get(9) ?? []).map((pair) => {
-    const fields = fieldsOf(pair);
-    return [text(fields.get(1)?.[0]), text(only(fields, 2).get(1)?.[0])] as const;
-  });
-  const error = only(span, 15).get(2)?.[0];
-  return {
-    service,
-    traceId: hex(span.get(1)?.[0]),
-    spanId: hex(span.get(2)?.[0]),
-    parentId: hex(span.get(4)?.[0]),
-    name: text(span.get(5)?.[0]),
-    attributes: Object.fromEntries(attributes),
-    error: error && text(error),
-  };
+  if (body[0] !== 0 || body.length < 5 || body.readUInt32BE(1) !== body.length - 5) {
+    throw new OtlpError('the frame of the message is wrong');
+  }
+  return body.subarray(5);
 }

@@ -7,7 +7,7 @@ import { giveAgentCredentials, giveHubMaterial, mapAgent, namespace, prepareClus
 import { Program } from './program.ts';
 
 export { freePort } from '../testbed/index.ts';
-export { type CollectedSpan, type Collector, startCollector } from './collector.ts';
+export { type Collector, startCollector } from './collector.ts';
 export {
   giveAgentCredentials,
   giveHubMaterial,
@@ -19,6 +19,7 @@ export {
   putTls,
 } from './material.ts';
 export { type MeshProxy, startMeshProxy } from './mesh-proxy.ts';
+export type { CollectedSpan } from './otlp.ts';
 export { Program } from './program.ts';
 export { type Redis, startRedis } from './redis.ts';
 export { issueSvid } from './svid.ts';

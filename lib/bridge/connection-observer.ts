@@ -34,6 +34,15 @@ export class ConnectionObserver {
     this.#traces?.received(event);
   }
 
+  /** Does what an event that was received asks for. */
+  within(event: WireEvent, work: () => void): void {
+    if (this.#traces === undefined) {
+      work();
+    } else {
+      this.#traces.within(event, work);
+    }
+  }
+
   /** The event as it is to be sent: with the context of its span when events are traced. */
   outgoing(event: WireEvent): WireEvent {
     return this.#traces?.outgoing(event) ?? event;

@@ -59,6 +59,22 @@ test('a repetition keeps its span, a peer that does not trace costs nothing, a f
   expect(agent.spans).toMatchObject([{ parentId: undefined, error: 'cannot be read' }]);
 });
 
+test('what an event asks for is done as part of its span; requests for live data have spans of their own', () => {
+  const spans: FinishedSpan[] = [];
+  const tracer = new Tracer({ finished: (span) => void spans.push(span) });
+  const events = new EventTracer(tracer, {});
+  const event = application();
+  events.received(event);
+  const found: unknown[] = [];
+  events.within(event, () => found.push(tracer.active));
+  const live = { ...event, target: targets.redis, eventId: 'live' };
+  events.received(live);
+  events.within(live, () => found.push(tracer.active));
+  events.close();
+  expect(spans.map(({ name }) => name)).toEqual([`application.${eventTypes.create}`]);
+  expect(found).toEqual([spans[0]?.context, undefined]);
+});
+
 test('the end of the connection ends all', () => {
   const hub = side('principal');
   hub.events.outgoing(application());

@@ -1,6 +1,6 @@
 import { BoundedMap } from '../base/index.ts';
 import { type AttributeValue, parseTraceparent, type Span, type Tracer, traceparentOf } from '../tracing/index.ts';
-import { eventTypes, isAcknowledgement, type WireEvent } from '../wire/index.ts';
+import { eventTypes, isAcknowledgement, targets, type WireEvent } from '../wire/index.ts';
 import { resourceTypeOf } from './event-timer.ts';
 
 /** Most open spans of each direction; the oldest is ended to make room. */
@@ -18,8 +18,11 @@ const operations: Readonly<Record<string, string>> = {
   [eventTypes.delete]: 'delete',
 };
 
+/** Requests for live data and their answers. The spans of the requests cover them, on both sides. */
+const live: ReadonlySet<string> = new Set([targets.resource, targets.containerLog, targets.terminal, targets.redis]);
+
 /**
- * Traces the events of one connection. An event that is sent is a span until the peer has acknowledged it; extension
+ * Traces the events of one connection, except those of live access. An event that is sent is a span until the peer has acknowledged it; extension
  * `traceparent` names it, so that what the peer does about it becomes part of the trace. An event that is received is a
  * span until it is acknowledged, under the peer's. Names and attributes are argocd-agent's.
  */
@@ -56,7 +59,7 @@ export class EventTracer {
       this.#end(this.#sent, key);
       return;
     }
-    if (this.#received.has(key)) {
+    if (live.has(event.target) || this.#received.has(key)) {
       return;
     }
     const { traceparent, tracestate } = event.extensions;
@@ -66,6 +69,16 @@ export class EventTracer {
       attributes: this.#describe(event),
     });
     this.#received.set(key, span);
+  }
+
+  /** Does what an event that was received asks for, as part of its span. */
+  within(event: WireEvent, work: () => void): void {
+    const span = this.#received.get(keyOf(event));
+    if (span === undefined) {
+      work();
+    } else {
+      this.#tracer.within(span, work);
+    }
   }
 
   /** The event could not be processed. */

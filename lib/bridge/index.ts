@@ -12,6 +12,7 @@ export { namespaceCreator } from './namespace-creator.ts';
 export { type ProgramFlags, type RunningProgram, startProgram } from './program.ts';
 export { type Propagation, propagationOf, statusTime } from './propagation.ts';
 export { type ReceiveWindowLimits, receiveWindowLimits } from './receive-window.ts';
+export { kubeRequestSpans, kubernetesRequest } from './request-spans.ts';
 export { retryForever } from './retry.ts';
 export { adaptStream, type EngineListener, type SendTurns, type StreamAdapter, sendTurns } from './stream-adapter.ts';
 export { allSynced } from './synced.ts';

@@ -1,5 +1,5 @@
 import { onAbort } from '../base/index.ts';
-import type { KubeClient } from '../kube/index.ts';
+import type { KubeClient, ObservedRequest } from '../kube/index.ts';
 import {
   createRegistry,
   type HttpEndpoint,
@@ -12,6 +12,7 @@ import {
 } from '../ops/index.ts';
 import { startTracing, type Tracing } from '../tracing/index.ts';
 import { kubeClient, kubeRate } from './kube-access.ts';
+import { kubeRequestSpans } from './request-spans.ts';
 
 /** The flags that {@link startProgram} reads. */
 export interface ProgramFlags {
@@ -63,9 +64,15 @@ export async function startProgram(options: {
 }): Promise<RunningProgram> {
   const { name, flags, logger } = options;
   const registry = createRegistry();
+  const tracing = startTracing(flags, options.service, logger);
+  const counted = kubeRequestMetrics(registry, () => new URL(client.server).host);
+  const traced = tracing && kubeRequestSpans(tracing.tracer);
   const access = {
     rate: kubeRate(options.env, (message) => logger.warn(message)),
-    observe: kubeRequestMetrics(registry, () => new URL(client.server).host),
+    observe: (request: ObservedRequest) => {
+      counted(request);
+      traced?.(request);
+    },
   };
   const client: KubeClient = kubeClient(flags, access);
   logger.info(
@@ -74,7 +81,6 @@ export async function startProgram(options: {
   );
   const failure = new AbortController();
   const signal = AbortSignal.any([options.signal, failure.signal]);
-  const tracing = startTracing(flags, options.service, logger);
   let problem: string | undefined = 'waiting for the API server';
   let headers: Readonly<Record<string, string>> | undefined;
   const endpoints: HttpEndpoint[] = [

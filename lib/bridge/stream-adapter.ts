@@ -52,7 +52,7 @@ export function adaptStream(options: {
   listener: EngineListener;
   logger: Logger;
   /** Called for each event, acknowledgements and repetitions included; `outgoing` only for events that carry messages. */
-  observer?: Pick<ConnectionObserver, 'received' | 'outgoing' | 'sent'>;
+  observer?: Pick<ConnectionObserver, 'received' | 'outgoing' | 'sent'> & Partial<Pick<ConnectionObserver, 'within'>>;
   /** Takes an event that is no message of the engine: statistics of the cluster, heartbeats. It is acknowledged in any case. */
   other?(event: WireEvent): void;
   /** Called for an event whose payload does not fit its target and type; it is logged and acknowledged. */
@@ -165,7 +165,11 @@ export function adaptStream(options: {
         return;
       }
       receiveWindow?.received(event);
-      take(event);
+      if (options.observer?.within === undefined) {
+        take(event);
+      } else {
+        options.observer.within(event, () => take(event));
+      }
       regulate();
     },
   };

@@ -78,7 +78,7 @@ export interface ClientOptions {
   userAgent?: string;
   /** Rate limit of requests; a watch counts once, at its start. Default: none. */
   rate?: RateLimit | undefined;
-  /** Called with each request after its response; `status` is 0 without one. For metrics. */
+  /** Called with each request after its response; `status` is 0 without one. For metrics and traces. */
   observe?: ((request: ObservedRequest) => void) | undefined;
   /** Called before each write; an error that it throws is passed on. Stops the writes of a former leader. */
   beforeWrite?: (() => void) | undefined;
@@ -93,6 +93,8 @@ export interface ClientOptions {
 /** A request that was made, for {@link ClientOptions.observe}. */
 export interface ObservedRequest {
   method: string;
+  /** Without the query. */
+  path: string;
   status: number;
   /** From sending to the head of the answer. */
   seconds: number;
@@ -465,7 +467,8 @@ export class KubeClient {
       return response;
     } finally {
       const seconds = (performance.now() - began) / 1_000;
-      this.#observe?.({ method: request.method, status, seconds, waitedSeconds });
+      const [path = ''] = request.path.split('?', 1);
+      this.#observe?.({ method: request.method, path, status, seconds, waitedSeconds });
     }
   }
 }

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { expect, test } from 'vitest';
 import { Inbox, type InboxOptions, type InboxOutcome, systemClock } from './index.ts';
 import { VirtualTime } from './simulation/virtual-time.ts';
@@ -228,4 +229,22 @@ test('work that leads to more work without end lets others have their turn', asy
   expect(done).toBeGreaterThan(0);
   expect(done).toBeLessThan(200_000);
   stop.abort();
+});
+
+test('work is done in the asynchronous context in which its message came, also when it had to wait', async () => {
+  const storage = new AsyncLocalStorage<string>();
+  const found: (string | undefined)[] = [];
+  const f = new Fixture({
+    apply: async () => {
+      found.push(storage.getStore());
+      return found.length === 1 ? 'retry' : 'done';
+    },
+    tuning: { concurrency: 1 },
+  });
+  storage.run('first', () => f.inbox.receive(state('1', 'a')));
+  storage.run('second', () => f.inbox.receive(state('2', 'b')));
+  await f.end('');
+  await f.time.runUntil(60_000, 1_000);
+  await f.end('');
+  expect(found).toEqual(['first', 'second', 'first']);
 });

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Clock } from './clock.ts';
 import { type RetryDelays, retryDelay } from './retry-delay.ts';
 import type { Runtime, Tuning } from './runtime.ts';
@@ -46,6 +47,8 @@ interface Item<M> {
   /** A copy that came on a later connection while this one was in work: to be done as well. */
   again: M | undefined;
   working: boolean;
+  /** Runs work in the asynchronous context in which the message came, so that a trace can follow it. */
+  readonly inContext: <R>(work: () => R) => R;
   /** Superseded messages, acknowledged when this one is done. */
   readonly superseded: { readonly id: string; readonly message: M }[];
 }
@@ -165,6 +168,7 @@ export class Inbox<M> {
       connection: this.#connection,
       again: undefined,
       working: false,
+      inContext: AsyncLocalStorage.snapshot(),
       superseded: [],
     };
     this.#known.set(id, item);
@@ -251,7 +255,7 @@ export class Inbox<M> {
     item.attempt += 1;
     let outcome: InboxOutcome = 'retry';
     try {
-      outcome = await this.#options.apply(item.message, this.#signal);
+      outcome = await item.inContext(() => this.#options.apply(item.message, this.#signal));
     } catch (error) {
       this.#options.onError?.(error, item.message, item.attempt);
     }

@@ -10,8 +10,8 @@ export interface FinishedSpan {
   /** Span id of the parent, undefined for the first span of a trace. */
   readonly parentId: string | undefined;
   readonly name: string;
-  /** Who the span is to its peer: it made a message, took one, or neither. */
-  readonly kind: 'internal' | 'producer' | 'consumer';
+  /** Who the span is to its peer: it serves a request, makes one, made a message, took one, or nothing of these. */
+  readonly kind: 'internal' | 'server' | 'client' | 'producer' | 'consumer';
   readonly start: bigint;
   readonly end: bigint;
   readonly attributes: Readonly<Record<string, AttributeValue>>;
@@ -19,7 +19,7 @@ export interface FinishedSpan {
   readonly error: string | undefined;
 }
 
-const kinds = { internal: 1, producer: 4, consumer: 5 } as const;
+const kinds = { internal: 1, server: 2, client: 3, producer: 4, consumer: 5 } as const;
 const status = { ok: 1, error: 2 } as const;
 /** Flags of a sampled span. */
 const sampled = 1;

@@ -1,7 +1,9 @@
 import { afterEach, expect, test } from 'vitest';
 import { type Collector, startCollector } from '../../e2e/pair/collector.ts';
+import { readExport } from '../../e2e/pair/otlp.ts';
 import { until } from '../base/testing.ts';
-import { parseTraceparent, SpanExporter, Tracer, traceparentOf } from './index.ts';
+import { type FinishedSpan, parseTraceparent, SpanExporter, Tracer, traceparentOf } from './index.ts';
+import { encodeExport } from './otlp.ts';
 
 const clean: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -62,6 +64,7 @@ test('spans reach the collector with their trace, attributes and outcome', async
   expect(root).toEqual({
     service: 'principal',
     name: 'Application.create',
+    kind: 'producer',
     traceId: parent.context.traceId,
     spanId: parent.context.spanId,
     parentId: '',
@@ -69,6 +72,61 @@ test('spans reach the collector with their trace, attributes and outcome', async
     error: undefined,
   });
   expect(child).toMatchObject({ traceId: root?.traceId, parentId: root?.spanId, error: 'it failed' });
+  expect(collector.refusals).toEqual([]);
+});
+
+test.each(['internal', 'server', 'client', 'producer', 'consumer'] as const)('a span of kind %s', async (kind) => {
+  const collector = await collect();
+  const { tracer, exporter } = start(collector.address);
+  tracer
+    .start('it', { kind, secondsAgo: 2, attributes: { text: 'a', count: 7, is_so: true } })
+    .end(undefined, { code: 5 });
+  await exporter.close();
+  expect(collector.refusals).toEqual([]);
+  const attributes = { side: 'hub', text: 'a', count: '7', is_so: 'true', code: '5' };
+  expect(collector.spans).toMatchObject([{ kind, attributes }]);
+});
+
+test('code finds the span that it works for, also later, and only that one', async () => {
+  const tracer = new Tracer({ finished: () => undefined });
+  const [one, other] = [tracer.start('one', { kind: 'internal' }), tracer.start('other', { kind: 'internal' })];
+  const later = async () => {
+    await Promise.resolve();
+    return tracer.active;
+  };
+  const found = await Promise.all([tracer.within(one, later), tracer.within(other, later), later()]);
+  expect(found).toEqual([one.context, other.context, undefined]);
+  expect(tracer.headers).toEqual({});
+  expect(tracer.within(one, () => tracer.headers)).toEqual({ traceparent: traceparentOf(one.context) });
+});
+
+test('the collector of the tests refuses what is no OTLP', () => {
+  const good: FinishedSpan = {
+    context: { traceId: '1'.repeat(32), spanId: '2'.repeat(16), traceState: '' },
+    parentId: undefined,
+    name: 'it',
+    kind: 'client',
+    start: BigInt(Date.now()) * 1_000_000n,
+    end: BigInt(Date.now()) * 1_000_000n,
+    attributes: {},
+    error: undefined,
+  };
+  const read = (span: Partial<FinishedSpan>, service = 'principal') =>
+    readExport(encodeExport(service, 'scope', [{ ...good, ...span }]));
+  expect(read({})).toHaveLength(1);
+  const { context } = good;
+  expect(() => read({}, '')).toThrow('service.name');
+  expect(() => read({ name: '' })).toThrow('no name');
+  expect(() => read({ context: { ...context, traceId: '0'.repeat(32) } })).toThrow('trace_id');
+  expect(() => read({ context: { ...context, spanId: '12' } })).toThrow('span_id');
+  expect(() => read({ parentId: context.spanId })).toThrow('parent');
+  expect(() => read({ end: good.start - 1n })).toThrow('ends before');
+  expect(() => read({ start: 1n, end: 1n })).toThrow('today');
+  expect(() => read({ attributes: { 'A key': 'a' } })).toThrow('A key');
+  expect(() => read({ attributes: { key: 'x'.repeat(600) } })).toThrow('long');
+  const bytes = encodeExport('principal', 'scope', [good]);
+  expect(() => readExport(Buffer.concat([bytes, Buffer.from([0x12, 0])]))).toThrow('unknown field 2');
+  expect(() => readExport(bytes.subarray(0, -1))).toThrow();
 });
 
 test('a collector that is away or refuses is told of once, and gets the spans when it takes them', async () => {

@@ -1,6 +1,7 @@
 import { afterEach, expect, test } from 'vitest';
 import { TokenAuthority } from '../auth/index.ts';
 import { until } from '../base/testing.ts';
+import { type FinishedSpan, Tracer } from '../tracing/index.ts';
 import { acknowledgement, agentSource, heartbeatEvent, type ObservedCall, runWireClient, serveWire } from './index.ts';
 import { createSigningKey } from './testing/certificates.ts';
 
@@ -31,51 +32,74 @@ function tally(calls: readonly ObservedCall[]): Record<string, [number, number, 
   return result;
 }
 
-test.each(['grpc', 'websocket'] as const)('both sides count the same calls and messages (%s)', async (transport) => {
-  const [atServer, atClient]: ObservedCall[][] = [[], []];
-  const server = await serveWire({
-    address: '127.0.0.1',
-    port: 0,
-    tls: 'plaintext',
-    version: '1',
-    principalNamespace: 'argocd',
-    tokens: TokenAuthority.fromPem(createSigningKey()),
-    authenticate: async () => ({ agent: 'one' }),
-    webSocket: true,
-    subscribe: ({ stream }) => ({
-      event: (event) => stream.send(acknowledgement(event, 'principal')),
-      closed: () => undefined,
-    }),
-    called: (call) => atServer?.push(call),
-    logger: silent,
-  });
-  stops.push(() => server.close());
-  const abort = new AbortController();
-  let answers = 0;
-  const done = runWireClient({
-    server: `127.0.0.1:${server.port}`,
-    transport,
-    environment: {},
-    tls: () => 'plaintext',
-    credentials: () => ({ method: '', credentials: {} }),
-    mode: 'managed',
-    version: '1',
-    agentNamespace: '',
-    onConnected: (stream) => {
-      for (let count = 0; count < 3; count++) {
-        stream.send(heartbeatEvent({ source: agentSource }));
-      }
-      return { event: () => answers++, closed: () => undefined };
-    },
-    called: (call) => atClient?.push(call),
-    signal: abort.signal,
-    logger: silent,
-  });
-  stops.push(() => abort.abort());
-  await until(() => answers === 3);
-  abort.abort();
-  await done;
-  await until(() => Boolean(atServer?.some(({ method, ended }) => method === 'Subscribe' && ended)));
-  expect(tally(atServer ?? [])).toEqual({ Authenticate: [1, 1, 1, 'OK'], Subscribe: [1, 3, 3, 'Canceled'] });
-  expect(tally(atClient ?? [])).toEqual({ Authenticate: [1, 1, 1, 'OK'], Subscribe: [1, 3, 3, 'Canceled'] });
-});
+/** The spans of one side. */
+function traced() {
+  const spans: FinishedSpan[] = [];
+  return { spans, tracer: new Tracer({ finished: (span) => void spans.push(span) }) };
+}
+
+test.each(['grpc', 'websocket'] as const)(
+  'both sides count and trace the same calls and messages (%s)',
+  async (transport) => {
+    const [atServer, atClient]: ObservedCall[][] = [[], []];
+    const [hub, cluster] = [traced(), traced()];
+    const server = await serveWire({
+      address: '127.0.0.1',
+      port: 0,
+      tls: 'plaintext',
+      version: '1',
+      principalNamespace: 'argocd',
+      tokens: TokenAuthority.fromPem(createSigningKey()),
+      authenticate: async () => ({ agent: 'one' }),
+      webSocket: true,
+      subscribe: ({ stream }) => ({
+        event: (event) => stream.send(acknowledgement(event, 'principal')),
+        closed: () => undefined,
+      }),
+      called: (call) => atServer?.push(call),
+      tracer: hub.tracer,
+      logger: silent,
+    });
+    stops.push(() => server.close());
+    const abort = new AbortController();
+    let answers = 0;
+    const done = runWireClient({
+      server: `127.0.0.1:${server.port}`,
+      transport,
+      environment: {},
+      tls: () => 'plaintext',
+      credentials: () => ({ method: '', credentials: {} }),
+      mode: 'managed',
+      version: '1',
+      agentNamespace: '',
+      onConnected: (stream) => {
+        for (let count = 0; count < 3; count++) {
+          stream.send(heartbeatEvent({ source: agentSource }));
+        }
+        return { event: () => answers++, closed: () => undefined };
+      },
+      called: (call) => atClient?.push(call),
+      tracer: cluster.tracer,
+      signal: abort.signal,
+      logger: silent,
+    });
+    stops.push(() => abort.abort());
+    await until(() => answers === 3);
+    abort.abort();
+    await done;
+    await until(() => Boolean(atServer?.some(({ method, ended }) => method === 'Subscribe' && ended)));
+    expect(tally(atServer ?? [])).toEqual({ Authenticate: [1, 1, 1, 'OK'], Subscribe: [1, 3, 3, 'Canceled'] });
+    expect(tally(atClient ?? [])).toEqual({ Authenticate: [1, 1, 1, 'OK'], Subscribe: [1, 3, 3, 'Canceled'] });
+    for (const method of ['authapi.Authentication/Authenticate', 'eventstreamapi.EventStream/Subscribe']) {
+      const [made, served] = [cluster, hub].map(({ spans }) => spans.find(({ name }) => name === method));
+      const code = method.endsWith('Subscribe') ? 1 : 0;
+      expect(made).toMatchObject({ kind: 'client', error: undefined, attributes: { 'rpc.grpc.status_code': code } });
+      expect(served).toMatchObject({
+        kind: 'server',
+        parentId: made?.context.spanId,
+        context: { traceId: made?.context.traceId },
+        attributes: { 'rpc.system': 'grpc', 'rpc.grpc.status_code': code },
+      });
+    }
+  },
+);

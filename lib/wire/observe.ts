@@ -1,3 +1,4 @@
+import type { Span, SpanContext, Tracer } from '../tracing/index.ts';
 import type { CallObserver } from './grpc/call-observer.ts';
 import { type GrpcStatusCode, grpcStatus } from './grpc/status.ts';
 import { paths, replicationPaths } from './methods.ts';
@@ -21,14 +22,30 @@ const types = new Map<string, ObservedCall['type']>([
   [paths.streamLogs, 'client_stream'],
 ]);
 
+/** Starts the span of a call, with the names of OpenTelemetry. Undefined for an unknown method: see {@link observeCall}. */
+export function callSpan(
+  tracer: Tracer | undefined,
+  path: string,
+  kind: 'client' | 'server',
+  parent: SpanContext | undefined,
+): Span | undefined {
+  if (tracer === undefined || !types.has(path)) {
+    return undefined;
+  }
+  const [, service = '', method = ''] = path.split('/');
+  const attributes = { 'rpc.system': 'grpc', 'rpc.service': service, 'rpc.method': method };
+  return tracer.start(path.slice(1), { kind, parent, attributes });
+}
+
 /**
- * Calls `called` now, at each message and at the end of a call. Unknown methods are left out: clients could invent
- * any number.
+ * Calls `called` now, at each message and at the end of a call, and ends the call's span with it. Unknown methods are left
+ * out: clients could invent any number.
  */
 export function observeCall(
   call: { observe(observer: CallObserver): void },
   path: string,
-  called: (call: ObservedCall) => void,
+  called: (call: ObservedCall) => void = () => undefined,
+  span?: Span,
 ): void {
   const type = types.get(path);
   const [, service, method] = path.split('/');
@@ -43,7 +60,11 @@ export function observeCall(
     received: () => called(received),
     sent: () => called(sent),
     over: (code) => {
-      called({ service, method, type, ended: { code: codeName(code), seconds: (performance.now() - began) / 1000 } });
+      const name = codeName(code);
+      called({ service, method, type, ended: { code: name, seconds: (performance.now() - began) / 1000 } });
+      // A call that somebody gave up has not failed: streams end so.
+      const isGood = code === grpcStatus.ok || code === grpcStatus.canceled;
+      span?.end(isGood ? undefined : name, { 'rpc.grpc.status_code': code });
     },
   });
 }

@@ -3,6 +3,7 @@ import { EventEmitter } from 'node:events';
 import type { TokenAuthority } from '../../lib/auth/index.ts';
 import { abortable, type Logger } from '../../lib/base/index.ts';
 import { redisResponse } from '../../lib/live/index.ts';
+import type { Tracer } from '../../lib/tracing/index.ts';
 import {
   dataOf,
   type LiveStreamHandlers,
@@ -43,6 +44,7 @@ export class LiveAccess {
   #redisProxy: RedisProxy | undefined;
   readonly #arrivals = new EventEmitter<{ connected: [agent: string] }>().setMaxListeners(0);
   readonly #isConnected: (agent: string) => boolean;
+  readonly #tracer: Tracer | undefined;
   /** What other replicas follow. */
   readonly #peerNews = new PeerNews();
   /** The way to agents that other replicas hold. */
@@ -55,10 +57,15 @@ export class LiveAccess {
     send(agent: string, event: WireEvent): boolean;
     /** Whether there is an agent of this name that may be asked. */
     isConnected(agent: string): boolean;
+    /** Traces requests; agents learn of which one a request is part. Default: none are traced. */
+    tracer?: Tracer | undefined;
   }) {
-    this.#send = agents.send;
+    const { tracer } = agents;
+    this.#tracer = tracer;
+    this.#send = (agent, event) =>
+      agents.send(agent, tracer ? { ...event, extensions: { ...event.extensions, ...tracer.headers } } : event);
     this.#isConnected = agents.isConnected;
-    this.#exchange = new AgentRequests(agents.send);
+    this.#exchange = new AgentRequests(this.#send);
     this.#askHere = askOverStream(this.#exchange);
     this.#ask = this.#askHere;
   }
@@ -134,6 +141,7 @@ export class LiveAccess {
       ask: this.#askHere,
       streams: this.#streams,
       news: this.#peerNews,
+      tracer: this.#tracer,
       logger,
     });
     const link = port.join(directory, service);
@@ -187,6 +195,7 @@ export class LiveAccess {
       isConnected: this.#isConnected,
       connected: (agent: string, signal: AbortSignal, former?: Peer) => this.#arrivalOf(agent, signal, former),
       elsewhere: this.#elsewhere,
+      tracer: this.#tracer,
     };
   }
 
@@ -196,13 +205,14 @@ export class LiveAccess {
 
   /** Serves the cache of the agents' Argo CDs. @throws FatalError when the port cannot be taken */
   async serveRedis(
-    options: Omit<RedisProxyOptions, 'cache'> & Omit<AgentCacheOptions, 'ask' | 'logger'>,
+    options: Omit<RedisProxyOptions, 'cache'> & Omit<AgentCacheOptions, 'ask' | 'tracer' | 'logger'>,
   ): Promise<RedisProxy> {
     const { link, metrics, logger } = options;
     const cache = new AgentCache({
       ask: (agent, command, signal) => this.#ask(agent, command, signal),
       link,
       metrics,
+      tracer: this.#tracer,
       logger,
     });
     this.#redisProxy = await serveRedisProxy({ ...options, cache });

@@ -2,6 +2,7 @@ import { type ClientRequest, Agent as Connections, type IncomingMessage, request
 import type { Duplex } from 'node:stream';
 import { connect } from 'node:tls';
 import { abortable, type Logger, onAbort, splitHostPort } from '../../lib/base/index.ts';
+import type { Tracer } from '../../lib/tracing/index.ts';
 import { NoAnswerError } from '../live/agent-requests.ts';
 import type { Peer, ReplicaDirectory } from '../replicas/index.ts';
 import { onDeparture } from './departures.ts';
@@ -55,6 +56,7 @@ export class PeerLink {
   readonly #identity: PeerIdentity;
   readonly #directory: ReplicaDirectory;
   readonly #metrics: LinkMetrics;
+  readonly #tracer: Tracer | undefined;
   readonly #logger: Logger;
   /** By fingerprint. */
   readonly #pools = new Map<string, Pool>();
@@ -65,11 +67,14 @@ export class PeerLink {
     readonly identity: PeerIdentity;
     readonly directory: ReplicaDirectory;
     readonly metrics: LinkMetrics;
+    /** Peers learn of which traced request theirs is part. */
+    readonly tracer?: Tracer | undefined;
     readonly logger: Logger;
   }) {
     this.#identity = options.identity;
     this.#directory = options.directory;
     this.#metrics = options.metrics;
+    this.#tracer = options.tracer;
     this.#logger = options.logger;
     this.#unsubscribe = onDeparture(options.directory, (isAlive) => {
       for (const [fingerprint, pool] of this.#pools) {
@@ -167,6 +172,7 @@ export class PeerLink {
       path,
       headers: {
         ...request.headers,
+        ...this.#tracer?.headers,
         host: 'replica',
         ...(agent === '' ? {} : { [agentHeader]: agent }),
         ...(isStream ? { expect: '100-continue' } : {}),

@@ -1,5 +1,6 @@
 import type { Registry } from 'prom-client';
 import { hostPort, type Logger, splitHostPort } from '../../lib/base/index.ts';
+import type { Tracer } from '../../lib/tracing/index.ts';
 import type { ReplicaDirectory } from '../replicas/index.ts';
 import { linkMetrics } from './metrics.ts';
 import { createPeerIdentity } from './peer-identity.ts';
@@ -27,9 +28,10 @@ export async function openPeerPort(options: {
   readonly listen: { readonly host: string; readonly port: number };
   readonly address: string;
   readonly registry: Registry;
+  readonly tracer?: Tracer | undefined;
   readonly logger: Logger;
 }): Promise<PeerPort> {
-  const { listen, registry, logger } = options;
+  const { listen, registry, tracer, logger } = options;
   let link: PeerLink | undefined;
   const metrics = linkMetrics(registry, () => link?.open ?? 0);
   const identity = await createPeerIdentity();
@@ -40,7 +42,7 @@ export async function openPeerPort(options: {
     fingerprint: identity.fingerprint,
     join: (directory, service) => {
       server.admit(directory, service);
-      link = new PeerLink({ identity, directory, metrics, logger });
+      link = new PeerLink({ identity, directory, metrics, tracer, logger });
       return link;
     },
     close: async () => {

@@ -10,6 +10,7 @@ import {
 } from '../../lib/auth/index.ts';
 import { type Logger, listenHost, sleep } from '../../lib/base/index.ts';
 import { FatalError, versionInfo } from '../../lib/ops/index.ts';
+import type { Tracer } from '../../lib/tracing/index.ts';
 import {
   type CertificateService,
   type LiveStreamService,
@@ -54,6 +55,7 @@ export async function serveAgents(options: {
   refused(reason: RefusalReason): void;
   /** Called when a call begins, passes a message and ends. */
   called(call: ObservedCall): void;
+  readonly tracer?: Tracer | undefined;
   /** Called when an agent connects in a mode that it may not have. */
   refusedMode(error: AuthError): void;
   readonly introductions: Pick<AgentIntroductions, 'record'>;
@@ -118,6 +120,7 @@ export async function serveAgents(options: {
     },
     refused: (reason) => options.refused(reason),
     called: (call) => options.called(call),
+    tracer: options.tracer,
     // As in the original, only where certificates are required.
     matchCertificateSubject:
       flags['client-cert-subject-match'] && settings.tls !== 'plaintext' && settings.tls.requireClientCertificate,

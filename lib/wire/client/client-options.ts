@@ -1,6 +1,7 @@
 import type { CertificateResponse } from '../../../proto/gen/enrolmentapi/enrolment.ts';
 import type { AgentMode } from '../../auth/index.ts';
 import type { Logger } from '../../base/index.ts';
+import type { Tracer } from '../../tracing/index.ts';
 import type { WireError } from '../errors.ts';
 import type { ObservedCall } from '../observe.ts';
 import type { LiveCalls } from '../streams/live-streams.ts';
@@ -37,6 +38,8 @@ export interface WireClientOptions {
   onDisconnected?(error: WireError, retryInMs: number): void;
   /** Called with each gRPC call at its start, at each message and at its end; for metrics. */
   called?(call: ObservedCall): void;
+  /** Traces gRPC calls. Default: none are traced. */
+  readonly tracer?: Tracer | undefined;
   readonly signal: AbortSignal;
   /** Default 200 ms to 10 s. Each wait is random between half and the whole of the current value, which doubles. */
   readonly backoff?: { readonly initialMs: number; readonly maxMs: number };

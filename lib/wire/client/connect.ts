@@ -1,8 +1,9 @@
+import { traceparentOf } from '../../tracing/index.ts';
 import { WireError } from '../errors.ts';
 import { connectGrpc, type GrpcTransport } from '../grpc/client/client.ts';
 import { proxyFromEnvironment } from '../grpc/client/proxy.ts';
 import { webSocketTransport } from '../grpc/client/websocket-client.ts';
-import { type ObservedCall, observeCall } from '../observe.ts';
+import { callSpan, observeCall } from '../observe.ts';
 import { defaultMaxMessageBytes } from '../streams/stream.ts';
 import type { ClientTls } from '../tls.ts';
 import { clientKeepalive } from './client-keepalive.ts';
@@ -18,6 +19,7 @@ export type ConnectionOptions = Pick<
   | 'keepalivePingIntervalMs'
   | 'maxMessageBytes'
   | 'called'
+  | 'tracer'
   | 'signal'
 >;
 
@@ -50,16 +52,23 @@ export async function connect(
     signal: options.signal,
   };
   const connected = kind === 'websocket' ? webSocketTransport(transport) : await connectGrpc(transport);
-  return options.called === undefined ? connected : observed(connected, (call) => options.called?.(call));
+  return options.called === undefined && options.tracer === undefined ? connected : observed(connected, options);
 }
 
-/** The transport with each call observed. */
-function observed(transport: GrpcTransport, called: (call: ObservedCall) => void): GrpcTransport {
+/** The transport with each call observed and traced; the principal learns of the span. */
+function observed(transport: GrpcTransport, options: Pick<ConnectionOptions, 'called' | 'tracer'>): GrpcTransport {
+  const { tracer } = options;
   return {
     call(path, headers) {
-      const call = transport.call(path, headers);
-      observeCall(call, path, called);
-      return call;
+      const span = callSpan(tracer, path, 'client', tracer?.active);
+      try {
+        const call = transport.call(path, span ? { ...headers, traceparent: traceparentOf(span.context) } : headers);
+        observeCall(call, path, (observed) => options.called?.(observed), span);
+        return call;
+      } catch (error) {
+        span?.end((error as Error).message);
+        throw error;
+      }
     },
     get failure() {
       return transport.failure;

@@ -2,13 +2,14 @@ import type { X509Certificate } from 'node:crypto';
 import { PushSummary } from '../../../proto/gen/eventstreamapi/eventstream.ts';
 import { VersionResponse } from '../../../proto/gen/versionapi/version.ts';
 import type { AgentIdentity, ClientInfo } from '../../auth/index.ts';
+import { parseTraceparent } from '../../tracing/index.ts';
 import { defaultConnectionLimits } from '../grpc/server/connection-rate.ts';
 import { clientOf, listenGrpc, type ServerConnection } from '../grpc/server/server.ts';
 import type { ServerCall } from '../grpc/server/server-call.ts';
 import { GrpcError, grpcStatus } from '../grpc/status.ts';
 import { isReplicationPath, serveReplication } from '../ha/replication-service.ts';
 import { collectUnary, paths } from '../methods.ts';
-import { observeCall } from '../observe.ts';
+import { callSpan, observeCall } from '../observe.ts';
 import { CallEventStream } from '../streams/event-stream.ts';
 import { LogStreamResponse, serveLiveStream, terminalStreamCodec } from '../streams/live-streams.ts';
 import { logStreamCodec } from '../streams/log-stream-data.ts';
@@ -125,8 +126,10 @@ class AgentService {
   }
 
   serve(call: ServerCall, connection: ServerConnection): void {
-    if (this.#options.called !== undefined) {
-      observeCall(call, call.path, this.#options.called);
+    const { called, tracer } = this.#options;
+    if (called !== undefined || tracer !== undefined) {
+      const parent = tracer && parseTraceparent(call.header('traceparent'), call.header('tracestate'));
+      observeCall(call, call.path, called, callSpan(tracer, call.path, 'server', parent));
     }
     const peer = peerOf(call, connection);
     const { enrolment } = this.#options;

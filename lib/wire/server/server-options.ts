@@ -1,6 +1,7 @@
 import type { CertificateResponse } from '../../../proto/gen/enrolmentapi/enrolment.ts';
 import type { AgentIdentity, AuthErrorCode, AuthRequest, ClientInfo, Login, TokenAuthority } from '../../auth/index.ts';
 import type { Logger } from '../../base/index.ts';
+import type { Tracer } from '../../tracing/index.ts';
 import type { ConnectionLimits } from '../grpc/server/connection-rate.ts';
 import type { ConnectionRefusal } from '../grpc/server/listener.ts';
 import type { ReplicationService } from '../ha/replication-service.ts';
@@ -48,6 +49,8 @@ export interface WireServerOptions {
   refused?(reason: RefusalReason, peer: Pick<ClientInfo, 'address'>): void;
   /** Called when a call begins, passes a message and has ended; for metrics. */
   called?(call: ObservedCall): void;
+  /** Traces calls, under the spans of the clients that name theirs. Default: none are traced. */
+  readonly tracer?: Tracer | undefined;
   /** Whether the certificate's common name must be the agent's name. Not checked on plaintext connections. */
   readonly matchCertificateSubject?: boolean;
   /** Why no agent may connect now, undefined if they may. Agents see `Unavailable` and try again. */

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Logger } from '../../../lib/base/index.ts';
 import { redisRequest } from '../../../lib/live/index.ts';
+import { parseTraceparent, type Tracer } from '../../../lib/tracing/index.ts';
 import type { LiveStreamService } from '../../../lib/wire/index.ts';
 import {
   failureHeader,
@@ -26,6 +27,8 @@ export interface PeerServiceOptions {
   readonly ask: AskRedis;
   readonly streams: LiveStreamService;
   readonly news: PeerNews;
+  /** Undefined when nothing is traced. */
+  readonly tracer?: Tracer | undefined;
   readonly logger: Logger;
 }
 
@@ -91,7 +94,7 @@ function strip(request: IncomingMessage, prefix: string): boolean {
 }
 
 async function serveRedis(
-  { ask, news, logger }: PeerServiceOptions,
+  { ask, news, tracer, logger }: PeerServiceOptions,
   peer: Peer,
   agent: string,
   request: IncomingMessage,
@@ -103,7 +106,9 @@ async function serveRedis(
   try {
     const command = redisCommand.parse(JSON.parse(await textOf(request)));
     news.asked(peer, agent, command.connectionUuid);
-    const { data } = await ask(agent, command, gone.signal);
+    const context = parseTraceparent(request.headers.traceparent?.toString());
+    const asked = () => ask(agent, command, gone.signal);
+    const { data } = await (tracer && context ? tracer.within({ context }, asked) : asked());
     response.writeHead(200, { 'content-type': 'application/json', 'content-length': data.byteLength }).end(data);
   } catch (error) {
     if (gone.signal.aborted) {

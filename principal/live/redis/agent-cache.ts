@@ -1,6 +1,7 @@
 import type { Logger } from '../../../lib/base/index.ts';
 import { type RedisRequest, redisResponse } from '../../../lib/live/index.ts';
 import type { RedisLink } from '../../../lib/redis/index.ts';
+import type { Tracer } from '../../../lib/tracing/index.ts';
 import { dataOf } from '../../../lib/wire/index.ts';
 import { NoAnswerError } from '../agent-requests.ts';
 import type { RedisProxyMetrics } from '../metrics.ts';
@@ -14,6 +15,8 @@ export interface AgentCacheOptions {
   /** Where the last values are kept. */
   readonly link: Pick<RedisLink, 'get' | 'set' | 'delete' | 'sizes' | 'onReady'>;
   readonly metrics: RedisProxyMetrics;
+  /** Undefined when nothing is traced. */
+  readonly tracer?: Tracer | undefined;
   readonly logger: Logger;
 }
 
@@ -77,7 +80,24 @@ export class AgentCache {
   }
 
   async #ask(agent: string, connectionUuid: string, body: RedisRequest['body'], signal: AbortSignal) {
-    const answer = await this.#options.ask(agent, { connectionUuid, body }, signal);
-    return dataOf(answer, redisResponse).body;
+    const { ask, tracer } = this.#options;
+    const asked = async () => dataOf(await ask(agent, { connectionUuid, body }, signal), redisResponse).body;
+    if (tracer === undefined) {
+      return asked();
+    }
+    const [operation = ''] = Object.keys(body);
+    const span = tracer.start(`redis-proxy ${operation}`, {
+      kind: 'client',
+      parent: tracer.active,
+      attributes: { 'db.system.name': 'redis', 'db.operation.name': operation, 'argocd.agent.name': agent },
+    });
+    try {
+      const answer = await tracer.within(span, asked);
+      span.end();
+      return answer;
+    } catch (error) {
+      span.end((error as Error).message.slice(0, 300));
+      throw error;
+    }
   }
 }

@@ -8,6 +8,7 @@ import {
   resourceResponse,
   statusText,
 } from '../../../lib/live/index.ts';
+import type { Tracer } from '../../../lib/tracing/index.ts';
 import { dataOf, WireError, type WireEvent } from '../../../lib/wire/index.ts';
 import type { PeerLink } from '../../peers/peer-link.ts';
 import type { Peer } from '../../replicas/index.ts';
@@ -15,6 +16,7 @@ import type { Bodies } from '../agent-bodies.ts';
 import { type AgentRequests, NoAnswerError } from '../agent-requests.ts';
 import { type AuditRecord, auditOf } from '../audit-record.ts';
 import type { ResourceProxyMetrics } from '../metrics.ts';
+import { requestSpan } from '../request-span.ts';
 import { runTerminal } from '../terminals/terminal.ts';
 import type { TerminalSessions } from '../terminals/terminal-sessions.ts';
 import { handshakeFault, upgrade } from '../terminals/upgrade.ts';
@@ -51,6 +53,8 @@ export interface AgentApi {
   readonly metrics: ResourceProxyMetrics;
   /** Gets every request when it has ended, refused ones too; undefined for requests that another replica has audited. */
   readonly audit?: ((record: AuditRecord) => void) | undefined;
+  /** Undefined when nothing is traced. */
+  readonly tracer?: Tracer | undefined;
   readonly logger: Logger;
   /** Agents whose last answer showed that they are of ours, and understand a `cancel`. */
   readonly understands: Set<string>;
@@ -76,7 +80,12 @@ export async function serveRequest(
   response.on('close', () => gone.abort(new Error('the client has left')));
   response.on('error', () => undefined);
   const audited = auditOf(api, request);
-  response.on('close', () => audited.end(response.headersSent ? response.statusCode : clientLeft));
+  const span = requestSpan(api.tracer, request);
+  response.on('close', () => {
+    const code = response.headersSent ? response.statusCode : clientLeft;
+    audited.end(code);
+    span.end(code, audited.agent);
+  });
   if (request.headers.upgrade !== undefined) {
     // Node reads nothing more of a connection after an offer to upgrade that is not taken.
     response.shouldKeepAlive = false;
@@ -84,7 +93,7 @@ export async function serveRequest(
   try {
     const agent = await caller();
     audited.agent = agent;
-    await answer(api, agent, request, response, gone.signal);
+    await span.within(() => answer(api, agent, request, response, gone.signal));
   } catch (error) {
     if (gone.signal.aborted) {
       return;
@@ -112,8 +121,12 @@ export async function serveTerminal(
 ): Promise<void> {
   socket.on('error', () => undefined);
   const audited = auditOf(api, request);
+  const span = requestSpan(api.tracer, request);
   let status = 101;
-  socket.on('close', () => audited.end(status));
+  socket.on('close', () => {
+    audited.end(status);
+    span.end(status, audited.agent);
+  });
   try {
     const agent = await caller();
     audited.agent = agent;
@@ -123,12 +136,13 @@ export async function serveTerminal(
       throw new ProxyRefusal(403, 'the resource proxy serves only terminals (pods/exec) over WebSocket');
     }
     requireTerminal(api, agent, resource, request);
-    if (api.elsewhere !== undefined && (await forwardTerminal(api, api.elsewhere, agent, request, socket, head))) {
+    const { elsewhere } = api;
+    if (elsewhere && (await span.within(() => forwardTerminal(api, elsewhere, agent, request, socket, head)))) {
       return;
     }
     requireConnected(api, agent);
     upgrade(request, socket, head, (webSocket) =>
-      runTerminal(api, agent, resource, new URLSearchParams(query), webSocket),
+      span.within(() => runTerminal(api, agent, resource, new URLSearchParams(query), webSocket)),
     );
   } catch (error) {
     const [code, message] = refusalOf(error, api.logger);
