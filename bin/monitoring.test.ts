@@ -10,6 +10,7 @@ import {
   certificateMetrics,
   createLogger,
   createRegistry,
+  fleetEvents,
   kubeRequestMetrics,
   queueMetrics,
 } from '../lib/ops/index.ts';
@@ -20,7 +21,6 @@ import { haMetrics } from '../principal/ha/metrics.ts';
 import { HaStateMachine } from '../principal/ha/states.ts';
 import { liveMetrics } from '../principal/live/metrics.ts';
 import { outOfStepMetric, principalMetrics } from '../principal/metrics.ts';
-import { fleetEvents } from '../principal/notifications/fleet-events.ts';
 import { replicaMetrics } from '../principal/replicas/metrics.ts';
 
 const root = join(import.meta.dirname, '..');
@@ -31,6 +31,18 @@ const charts = [principalChart, addonChart, agentChart];
 async function namesOf(registry: Registry): Promise<string[]> {
   const metrics = await registry.getMetricsAsJSON();
   return metrics.map(({ name }) => name).filter((name) => !/^(process|nodejs)_/.test(name));
+}
+
+/** What makes a program have events of the fleet. */
+function sink(registry: Registry, metrics: string) {
+  const flags = { 'events-sink-url': 'http://127.0.0.1', 'events-sink-token-path': '', 'events-mode': 'binary' };
+  return { flags, source: '', metrics, registry, logger: createLogger() };
+}
+
+function controller(): Registry {
+  const registry = controllerRegistry(() => undefined);
+  fleetEvents(sink(registry, 'gitops_controller'));
+  return registry;
 }
 
 function principal(): Registry {
@@ -52,11 +64,7 @@ function principal(): Registry {
     registry,
     createLogger(),
   );
-  fleetEvents(
-    { namespace: '', 'events-sink-url': 'http://127.0.0.1', 'events-sink-token-path': '', 'events-mode': 'binary' },
-    registry,
-    createLogger(),
-  );
+  fleetEvents(sink(registry, 'argocd_principal'));
   liveMetrics(
     registry,
     () => true,
@@ -86,7 +94,7 @@ function agent(): Registry {
   return registry;
 }
 
-const registries = [principal(), agent(), controllerRegistry(() => undefined)];
+const registries = [principal(), agent(), controller()];
 const known = new Set((await Promise.all(registries.map(namesOf))).flat());
 const own = new Set(
   (await Promise.all(registries.map((one) => one.getMetricsAsJSON()))).flat().map(({ name }) => name),

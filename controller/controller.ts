@@ -9,6 +9,7 @@ import {
   WorkQueue,
 } from '../lib/kube/index.ts';
 import { Templates } from '../lib/manifests/index.ts';
+import type { FleetReporter } from '../lib/ops/index.ts';
 import { ClusterReconciler, defaultTroubleDelays, type TroubleDelays } from './cluster/index.ts';
 import {
   areIdle,
@@ -56,6 +57,8 @@ export interface ControllerOptions {
   readonly drainMs?: number;
   /** How long a problem may last before it is reported as trouble. Default {@link defaultTroubleDelays}. */
   readonly troubleDelays?: TroubleDelays;
+  /** Learns what happens to the fleet. Default: nobody does. */
+  readonly fleetEvents?: FleetReporter | undefined;
   readonly clock?: () => Date;
 }
 
@@ -97,6 +100,7 @@ export class Controller {
       client,
       logger,
       events: this.#events,
+      fleetEvents: options.fleetEvents,
       caches: this.#caches,
       ownership: this.#ownership,
       foundations: this.#foundations,

@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
 import { type RunningProgram, receiveWindowLimits } from '../lib/bridge/index.ts';
 import { EventRecorder } from '../lib/kube/index.ts';
-import { type Detail, type Loggers, queueMetrics } from '../lib/ops/index.ts';
+import { type Detail, type FleetReporter, type Loggers, queueMetrics } from '../lib/ops/index.ts';
 import type { Compression } from '../lib/redis/index.ts';
 import { countChanges, gpgKeyCount } from './change-metrics.ts';
 import { ClusterInfos } from './clusters/cluster-info.ts';
@@ -12,7 +12,6 @@ import type { PrincipalInputs } from './inputs.ts';
 import { LiveAccess } from './live/live-access.ts';
 import { type LiveMetrics, liveMetrics } from './live/metrics.ts';
 import { outOfStepMetric, type PrincipalMetrics, principalMetrics } from './metrics.ts';
-import type { FleetNotifications } from './notifications/fleet-events.ts';
 import { startNotifications } from './notifications/start.ts';
 import { countDelivery, observeState } from './observed-state.ts';
 import { AgentQuotas } from './quotas/agent-quotas.ts';
@@ -43,7 +42,7 @@ export interface PrincipalEngine {
   readonly liveMetrics: LiveMetrics;
   readonly observerOf: ReturnType<typeof queueMetrics>;
   /** Undefined unless `--events-sink-url`. */
-  readonly fleetEvents: FleetNotifications | undefined;
+  readonly fleetEvents: FleetReporter | undefined;
   /** Resolves when the work queues have ended, after the program's signal. */
   readonly ended: Promise<unknown>;
   /** Records all agents as disconnected. Call it when the sessions and the queues have ended. */
@@ -100,6 +99,7 @@ export function startEngine(
     credentials: inputs.credentials,
     versionOf: (agent) => introductions.of(agent)?.version ?? '',
     connected: () => open.connections().map(({ agent }) => ({ agent, oldestMs: hub.sync.oldestMs(agent) })),
+    lateApplications: (agent, afterMs, most) => hub.sync.late(agent, 'Application', afterMs, most),
     logger,
     signal,
   });

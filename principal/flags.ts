@@ -4,6 +4,7 @@ import {
   boolFlag,
   commonFlags,
   durationFlag,
+  eventSinkFlags,
   type FlagValues,
   httpUrl,
   intFlag,
@@ -257,23 +258,9 @@ export const principalFlags = {
     usage: 'file with the bearer token for --audit-webhook-url',
     ...env('AUDIT_WEBHOOK_TOKEN_PATH'),
   }),
-  'events-sink-url': stringFlag({
-    usage: 'URL that gets what happens to the fleet as CloudEvents over HTTP; empty for none',
-    ...env('EVENTS_SINK_URL'),
-    check: httpUrl,
-  }),
-  'events-sink-token-path': stringFlag({
-    usage: 'file with the bearer token for --events-sink-url',
-    ...env('EVENTS_SINK_TOKEN_PATH'),
-  }),
-  'events-mode': stringFlag({
-    usage: 'how CloudEvents are sent: binary (attributes are headers) or structured (all is one JSON object)',
-    default: 'binary',
-    ...env('EVENTS_MODE'),
-    check: oneOf('binary', 'structured'),
-  }),
+  ...eventSinkFlags(env),
   'events-out-of-step-after': durationFlag({
-    usage: 'an agent is reported when its oldest change has waited for longer',
+    usage: 'an agent is reported when its oldest change has waited for longer, and an Application when its change has',
     default: 10 * 60_000,
     ...env('EVENTS_OUT_OF_STEP_AFTER'),
     check: positive,

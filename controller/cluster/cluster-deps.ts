@@ -1,6 +1,7 @@
 import type { Logger } from '../../lib/base/index.ts';
 import type { KubeClient } from '../../lib/kube/index.ts';
 import type { Templates } from '../../lib/manifests/index.ts';
+import type { FleetReporter } from '../../lib/ops/index.ts';
 import type { Applier, Caches, HubEvents } from '../hub/index.ts';
 import type { ClusterReports, Ownership } from '../ownership/index.ts';
 import type { Renderings } from '../render/index.ts';
@@ -13,6 +14,8 @@ export interface ClusterDeps {
   readonly client: KubeClient;
   readonly logger: Logger;
   readonly events: HubEvents;
+  /** Undefined when nobody wants to learn what happens to the fleet. */
+  readonly fleetEvents?: FleetReporter | undefined;
   readonly caches: Caches;
   readonly applier: Applier;
   readonly ownership: Ownership;

@@ -1,4 +1,5 @@
-import { type Condition, findCondition, isConditionTrue } from '../../lib/kube/index.ts';
+import { type Condition, findCondition, isConditionTrue, keyOf } from '../../lib/kube/index.ts';
+import type { FleetReporter } from '../../lib/ops/index.ts';
 import type { GitOpsCluster, HubEventReason, HubEvents } from '../hub/index.ts';
 import type { Trouble } from '../ownership/index.ts';
 import { agentNotConnected, certificateIssuedType } from './cluster-health.ts';
@@ -17,6 +18,9 @@ export interface ClusterChange {
   readonly firstReconcile: { readonly startedAt: Date; readonly delays: TroubleDelays } | undefined;
 }
 
+/** Longest message in an event of the fleet, in characters. */
+const longestMessage = 1_024;
+
 /** Reasons of the Events for problems. Failures on the hub have one Event per condition instead, for all clusters. */
 const reasons: Readonly<Record<string, HubEventReason>> = {
   ManifestApplied: 'ClusterRefusesWork',
@@ -29,23 +33,12 @@ const reasons: Readonly<Record<string, HubEventReason>> = {
  * Records changes of a cluster as Events of its GitOpsCluster, each once, also after a restart of the controller: the
  * add-on's conditions, which outlive the controller, show which changes are new.
  */
-export function recordClusterEvents(
-  events: HubEvents,
-  gitOpsCluster: GitOpsCluster,
-  { cluster, before, conditions, known, trouble, firstReconcile }: ClusterChange,
-): void {
-  const connectedBefore = findCondition(before, 'AgentConnected');
-  const wasNeverConnected = connectedBefore === undefined || connectedBefore.reason === 'NeverConnected';
-  const appliedBefore = findCondition(before, 'ManifestApplied');
-  // The agent may connect before its work is reported as applied. After a refusal only the connection shows whether the
-  // works were applied before.
-  const wasNeverApplied =
-    appliedBefore?.status === 'False' ? wasNeverConnected : (appliedBefore?.reason ?? 'Progressing') === 'Progressing';
-  const turned = (type: string) => isConditionTrue(conditions, type) && !isConditionTrue(before, type);
-  if (wasNeverApplied && turned('ManifestApplied')) {
+export function recordClusterEvents(events: HubEvents, gitOpsCluster: GitOpsCluster, change: ClusterChange): void {
+  const { cluster, before, conditions, known, trouble, firstReconcile } = change;
+  if (isEnrolledNow(change)) {
     events.normal(gitOpsCluster, 'ClusterEnrolled', `cluster ${cluster} has applied everything that was delivered`);
   }
-  if (wasNeverConnected && turned('AgentConnected')) {
+  if (wasNeverConnected(before) && turned('AgentConnected', before, conditions)) {
     events.normal(
       gitOpsCluster,
       'ClusterConnected',
@@ -65,6 +58,55 @@ export function recordClusterEvents(
       `cluster ${cluster} has recovered: ${known.step} was ${known.reason} since ${known.since}`,
     );
   }
+}
+
+/** Reports a change of a cluster to those who follow the fleet, under the same rules as {@link recordClusterEvents}. */
+export function reportClusterChange(
+  fleetEvents: FleetReporter | undefined,
+  gitOpsCluster: GitOpsCluster,
+  change: ClusterChange,
+): void {
+  const { cluster, known, trouble, firstReconcile } = change;
+  const subject = clusterSubject(cluster);
+  const about = { cluster, gitOpsCluster: keyOf(gitOpsCluster) };
+  if (isEnrolledNow(change)) {
+    fleetEvents?.report('cluster-enrolled', subject, about);
+  }
+  const isNews = trouble !== undefined && trouble.step !== known?.step;
+  if (isNews && !(firstReconcile && wasRecorded(trouble, firstReconcile))) {
+    const { step, reason, since } = trouble;
+    const message = trouble.message.slice(0, longestMessage);
+    fleetEvents?.report('cluster-failing', subject, { ...about, step, reason, since, message });
+  }
+  if (trouble === undefined && known !== undefined) {
+    fleetEvents?.report('cluster-recovered', subject, { ...about, step: known.step, since: known.since });
+  }
+}
+
+/** The subject of an event about a cluster. */
+export function clusterSubject(cluster: string): string {
+  return `clusters/${cluster}`;
+}
+
+/** Whether the cluster has everything that was delivered, for the first time. */
+function isEnrolledNow({ before, conditions }: ClusterChange): boolean {
+  const appliedBefore = findCondition(before, 'ManifestApplied');
+  // The agent may connect before its work is reported as applied. After a refusal only the connection shows whether the
+  // works were applied before.
+  const wasNeverApplied =
+    appliedBefore?.status === 'False'
+      ? wasNeverConnected(before)
+      : (appliedBefore?.reason ?? 'Progressing') === 'Progressing';
+  return wasNeverApplied && turned('ManifestApplied', before, conditions);
+}
+
+function wasNeverConnected(before: readonly Condition[]): boolean {
+  const connected = findCondition(before, 'AgentConnected');
+  return connected === undefined || connected.reason === 'NeverConnected';
+}
+
+function turned(type: string, before: readonly Condition[], conditions: readonly Condition[]): boolean {
+  return isConditionTrue(conditions, type) && !isConditionTrue(before, type);
 }
 
 /** Whether an earlier controller must have recorded the problem. */

@@ -1,9 +1,9 @@
-import { isConflict, parseKey, secrets } from '../../lib/kube/index.ts';
+import { isConflict, keyOf, parseKey, secrets } from '../../lib/kube/index.ts';
 import { type GitOpsCluster, isDetaching, isRetaining, labelValue, untilRenewal } from '../hub/index.ts';
 import { type ClusterReport, currentOwnerOf, healthOf, type Trouble } from '../ownership/index.ts';
 import type { Foundation } from '../spec/index.ts';
 import type { ClusterDeps } from './cluster-deps.ts';
-import { type ClusterChange, recordClusterEvents } from './cluster-events.ts';
+import { type ClusterChange, clusterSubject, recordClusterEvents, reportClusterChange } from './cluster-events.ts';
 import { findTrouble, type TroubleDelays } from './cluster-trouble.ts';
 import { detachCluster } from './detach.ts';
 import { ensureCluster } from './ensure-cluster.ts';
@@ -83,7 +83,7 @@ export class ClusterReconciler {
     foundation: Foundation,
     change: Omit<ClusterChange, 'firstReconcile'> & { readonly trouble: Trouble | undefined },
   ): void {
-    const { caches, events, reports, startedAt } = this.#deps;
+    const { caches, events, fleetEvents, reports, startedAt } = this.#deps;
     const delays = this.#delaysOf(foundation);
     const owner = foundation.key;
     const gitOpsCluster = caches.gitOpsClusters.get(parseKey(owner));
@@ -92,6 +92,7 @@ export class ClusterReconciler {
     }
     const firstReconcile = reports.hasReport(change.cluster, owner) ? undefined : { startedAt, delays };
     recordClusterEvents(events, gitOpsCluster, { ...change, firstReconcile });
+    reportClusterChange(fleetEvents, gitOpsCluster, { ...change, firstReconcile });
   }
 
   /** Whether the cluster keeps its objects: its deleted GitOpsCluster has the annotation for that. */
@@ -150,6 +151,8 @@ export class ClusterReconciler {
       this.#leaving.delete(cluster);
       if (report === undefined) {
         this.#deps.events.normal(former, 'ClusterLeft', `all objects of cluster ${cluster} are removed from the hub`);
+        const about = { cluster, gitOpsCluster: keyOf(former) };
+        this.#deps.fleetEvents?.report('cluster-left', clusterSubject(cluster), about);
       }
     }
     for (const key of changed) {

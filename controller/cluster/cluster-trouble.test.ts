@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { Condition } from '../../lib/kube/index.ts';
 import type { GitOpsCluster } from '../hub/index.ts';
 import type { Trouble } from '../ownership/index.ts';
-import { recordClusterEvents } from './cluster-events.ts';
+import { type ClusterChange, recordClusterEvents, reportClusterChange } from './cluster-events.ts';
 import { findTrouble } from './cluster-trouble.ts';
 
 const delays = { refusedMs: 10_000, slowMs: 300_000 };
@@ -113,5 +113,32 @@ test('a new controller does not record what its predecessor has recorded', () =>
   expect(recorded({ trouble, firstReconcile: { startedAt: after(3_600), delays } })).toEqual([]);
   expect(recorded({ trouble, firstReconcile: { startedAt: after(100), delays } })).toEqual([
     'Warning AgentDisconnected',
+  ]);
+});
+
+test('who follows the fleet learns the same, and every kind of trouble', () => {
+  const reported = (change: Partial<ClusterChange>) => {
+    const seen: unknown[] = [];
+    const none = { before: [], conditions: [], known: undefined, trouble: undefined, firstReconcile: undefined };
+    const report = (type: string, subject: string, data: object) => void seen.push({ type, subject, ...data });
+    const fleet = { metadata: { namespace: 'argocd', name: 'fleet' } } as GitOpsCluster;
+    reportClusterChange({ report }, fleet, { cluster: 'c', ...none, ...change });
+    reportClusterChange(undefined, fleet, { cluster: 'c', ...none, ...change });
+    return seen;
+  };
+  const about = { subject: 'clusters/c', cluster: 'c', gitOpsCluster: 'argocd/fleet' };
+  const applied = [condition('ManifestApplied', 'True'), never];
+  expect(reported({ conditions: applied })).toEqual([{ type: 'cluster-enrolled', ...about }]);
+  expect(reported({ before: applied, conditions: applied })).toEqual([]);
+  expect(reported({ trouble })).toEqual([{ type: 'cluster-failing', ...about, ...trouble }]);
+  const onHub = { ...trouble, step: 'ManifestWorkCreated', message: 'x'.repeat(5_000) };
+  expect(reported({ trouble: onHub })).toEqual([
+    { type: 'cluster-failing', ...about, ...onHub, message: 'x'.repeat(1_024) },
+  ]);
+  expect(reported({ known: trouble, trouble: { ...trouble, message: 'other' } })).toEqual([]);
+  const firstReconcile = { startedAt: new Date('2030-01-02T00:00:00Z'), delays };
+  expect(reported({ trouble, firstReconcile })).toEqual([]);
+  expect(reported({ known: trouble })).toEqual([
+    { type: 'cluster-recovered', ...about, step: trouble.step, since: trouble.since },
   ]);
 });

@@ -10,6 +10,7 @@ import {
   findCondition,
   type KubeObject,
 } from '../../lib/kube/index.ts';
+import type { FleetReporter } from '../../lib/ops/index.ts';
 import {
   addOnDeploymentConfigs,
   gitOpsClusters,
@@ -155,9 +156,9 @@ suite('a new version of Argo CD on the hub', () => {
     }
   };
   /** The fleet runs a version, and its controller says the time of `clock`. */
-  const settledFleet = async (version: string, clock?: () => Date) => {
+  const settledFleet = async (version: string, clock?: () => Date, fleetEvents?: FleetReporter) => {
     await hubRuns(version);
-    await hub.enroll(clock && { clock });
+    await hub.enroll({ ...(clock && { clock }), ...(fleetEvents && { fleetEvents }) });
     await allAreWell();
   };
   const rollout = (status: string, message: RegExp) =>
@@ -195,7 +196,10 @@ suite('a new version of Argo CD on the hub', () => {
   test('stops at a cluster that fails, continues when it is healthy, and does not wait for an unreachable one', async () => {
     const { ns, a, b } = hub;
     let now = Date.now();
-    await settledFleet('3.2.6', () => new Date(now));
+    const stops: unknown[] = [];
+    const report: FleetReporter['report'] = (type, subject, data) =>
+      void (type === 'rollout-stopped' && stops.push({ subject, ...data }));
+    await settledFleet('3.2.6', () => new Date(now), { report });
     await hub.idle();
     await hubRuns('3.3.0');
     await has(a, '3.3.0');
@@ -213,6 +217,13 @@ suite('a new version of Argo CD on the hub', () => {
     await until('an Event', async () =>
       (await hub.client.list(events, { namespace: ns })).some(({ reason }) => reason === 'ClustersUpToDateFailed'),
     );
+    expect(stops).toEqual([
+      {
+        subject: `gitopsclusters/${ns}/fleet`,
+        gitOpsCluster: `${ns}/fleet`,
+        message: expect.stringMatching(/^The rollout of .* is stopped: /),
+      },
+    ]);
     expect(await imageOf(b)).toBe(image('3.2.6'));
     await hub.fixture.clusterAvailable(a, 'Unknown');
     await has(b, '3.3.0');

@@ -1,5 +1,5 @@
 import { KubeClient } from '../../lib/kube/index.ts';
-import { command, createLogger } from '../../lib/ops/index.ts';
+import { command, createLogger, fleetEvents, watchCertificates } from '../../lib/ops/index.ts';
 import { Controller } from '../controller.ts';
 import { connectionOf, logOptionsOf, runDaemon } from '../daemon/index.ts';
 import { clusterLabelsSchema, rolloutStrategySchema } from '../spec/index.ts';
@@ -44,7 +44,11 @@ export const controllerCommand = command({
       logger,
       leaseName,
       signal,
-      make: (client, instance) => {
+      fleetEvents: (registry, namespace) => {
+        const source = `/argocd-agent/controller/${namespace}`;
+        return fleetEvents({ flags, source, metrics: 'gitops_controller', registry, logger });
+      },
+      make: (client, instance, events) => {
         const controller = new Controller({
           client,
           logger,
@@ -59,9 +63,16 @@ export const controllerCommand = command({
           instance,
           concurrency: flags.concurrency,
           drainMs: flags['drain-timeout'],
+          fleetEvents: events,
         });
+        const certificates = () =>
+          controller.certificates().map(({ namespace, secret, notAfter }) => {
+            return { certificate: `${namespace}/${secret}`, notAfter };
+          });
         return {
-          run: (until) => controller.run(until),
+          run: async (until) => {
+            await Promise.all([controller.run(until), events && watchCertificates(events, certificates, until)]);
+          },
           missing: () => controller.missing(),
           stats: () => ({ gitopsclusters: controller.stats.fleets, clusters: controller.stats.clusters }),
           conditions: () => controller.conditions(),

@@ -1,5 +1,5 @@
 import { isDnsLabel } from '../../lib/base/index.ts';
-import { boolFlag, durationFlag, listFlag, stringFlag } from '../../lib/ops/index.ts';
+import { boolFlag, durationFlag, eventSinkFlags, listFlag, stringFlag } from '../../lib/ops/index.ts';
 import { daemonFlags, hubFlags } from '../daemon/index.ts';
 import { defaultClusterLabels } from '../spec/index.ts';
 import { deliveryFlags } from './delivery-flags.ts';
@@ -13,6 +13,7 @@ function refuseNonNamespaces(names: readonly string[]): string | undefined {
 export const controllerFlags = {
   ...daemonFlags,
   ...deliveryFlags,
+  ...eventSinkFlags((name) => ({ env: name })),
   mode: stringFlag({
     usage: 'what to run: controller or basic (on the hub), or cleanup (on a managed cluster that is detached)',
     default: 'controller',

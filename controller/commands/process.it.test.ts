@@ -1,4 +1,7 @@
+import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
+import { createServer, type IncomingHttpHeaders } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
@@ -13,7 +16,7 @@ import { until } from '../../lib/base/testing.ts';
 import { leases, type Secret } from '../../lib/kube/index.ts';
 import { type GitOpsCluster, gitOpsClusters, type ManifestWork, manifestWorks } from '../hub/index.ts';
 import { HubFixture } from '../testing/fixture.ts';
-import { installHubCrds } from '../testing/hub.ts';
+import { installHubCrds, workNames } from '../testing/hub.ts';
 
 const root = join(import.meta.dirname, '../..');
 const leaseName = '7310a56a.open-cluster-management.io';
@@ -29,7 +32,17 @@ let hub: SharedCluster;
 let fixture: HubFixture;
 const processes: SupervisedProcess[] = [];
 
+/** What a sink of events gets. */
+const received: IncomingHttpHeaders[] = [];
+const sink = createServer((request, response) => {
+  received.push(request.headers);
+  request.resume();
+  response.writeHead(204).end();
+});
+
 beforeAll(async () => {
+  sink.listen(0, '127.0.0.1');
+  await once(sink, 'listening');
   hub = await borrowCluster({ name: 'hub' });
   await installHubCrds(hub);
   fixture = new HubFixture(hub.client);
@@ -41,6 +54,8 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await Promise.all(processes.map((one) => one.kill()));
+  sink.closeAllConnections();
+  sink.close();
   await hub?.stop();
 });
 
@@ -75,7 +90,12 @@ const holder = async () =>
   (await hub.client.get(leases, { namespace: 'release', name: leaseName }))?.spec?.holderIdentity;
 
 test('with argocd-pull-integration’s flags: one leads, another takes over, a signal ends it at once', async () => {
-  const first = await program('first', ['--mode=controller', ...patientLeader]);
+  await writeFile(join(hub.dir, 'token'), 'open sesame\n');
+  const { port } = sink.address() as AddressInfo;
+  const first = await program('first', ['--mode=controller', ...patientLeader], {
+    EVENTS_SINK_URL: `http://127.0.0.1:${port}`,
+    EVENTS_SINK_TOKEN_PATH: join(hub.dir, 'token'),
+  });
   await until('the first to lead', async () => (await holder())?.startsWith('first'));
   const second = await program('second', ['--mode=controller', ...patientLeader]);
   await Promise.all([first, second].map(({ health }) => answers(health, '/readyz')));
@@ -87,6 +107,21 @@ test('with argocd-pull-integration’s flags: one leads, another takes over, a s
   );
   expect(await answers(first.metrics, '/metrics')).toMatch(
     /^gitops_controller_condition\{namespace="argocd",name="fleet",type="HubArgoCDCompatible",status="True"\} 1$/m,
+  );
+  for (const name of workNames) {
+    await fixture.reportWork('c1', name);
+  }
+  const enrolled = await until('the event of the enrolment', async () =>
+    received.find((headers) => headers['ce-type']?.toString().endsWith('.cluster-enrolled')),
+  );
+  expect(enrolled).toMatchObject({
+    'ce-source': '/argocd-agent/controller/release',
+    'ce-subject': 'clusters/c1',
+    'ce-specversion': '1.0',
+    authorization: 'Bearer open sesame',
+  });
+  expect(await answers(first.metrics, '/metrics')).toMatch(
+    /^gitops_controller_fleet_events_total\{type="cluster-enrolled"\} 1$/m,
   );
   first.signal('SIGTERM');
   expect(await first.exited).toMatchObject({ code: 0 });

@@ -1,8 +1,17 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
+import type { Registry } from 'prom-client';
 import type { Logger } from '../../lib/base/index.ts';
 import { KubeClient, runWithLease } from '../../lib/kube/index.ts';
-import { FatalError, type HttpEndpoint, serveHealth, serveMetrics, UsageError } from '../../lib/ops/index.ts';
+import {
+  FatalError,
+  type FleetNotifications,
+  type FleetReporter,
+  type HttpEndpoint,
+  serveHealth,
+  serveMetrics,
+  UsageError,
+} from '../../lib/ops/index.ts';
 import { controllerRegistry, type ObservedState } from './metrics.ts';
 
 /** A program that runs until aborted, or while it is the leader. */
@@ -33,7 +42,9 @@ export interface DaemonOptions {
   readonly leaseName: string;
   readonly signal: AbortSignal;
   /** Makes the daemon when this process becomes the leader. `instance` is the name of the process. */
-  readonly make: (client: KubeClient, instance: string) => Daemon;
+  readonly make: (client: KubeClient, instance: string, fleetEvents: FleetReporter | undefined) => Daemon;
+  /** The events of the fleet, if they are wanted. Default: there are none. */
+  readonly fleetEvents?: (registry: Registry, namespace: string) => FleetNotifications | undefined;
 }
 
 /** Runs a daemon until aborted, with health and metrics servers, and with leader election if the flags enable it. */
@@ -43,8 +54,13 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
   const instance = env.POD_NAME || `${hostname()}-${randomBytes(3).toString('hex')}`;
   let daemon: Daemon | undefined;
   const endpoints: HttpEndpoint[] = [];
+  const registry = controllerRegistry(() => daemon);
+  const namespace = flags['leader-election-namespace'] || client.namespace;
+  const fleetEvents = options.fleetEvents?.(registry, namespace ?? '');
+  const ended = new AbortController();
+  const sending = fleetEvents?.run(ended.signal);
   const run = async (working: KubeClient, until: AbortSignal) => {
-    daemon = options.make(working, instance);
+    daemon = options.make(working, instance, fleetEvents);
     await daemon.run(until);
   };
   try {
@@ -59,13 +75,12 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
     }
     const metrics = parseBindAddress(flags['metrics-bind-address'], 'metrics-bind-address');
     if (metrics) {
-      endpoints.push(await serveMetrics({ ...metrics, registry: controllerRegistry(() => daemon) }));
+      endpoints.push(await serveMetrics({ ...metrics, registry }));
     }
     if (!flags['leader-elect']) {
       await run(client, signal);
       return;
     }
-    const namespace = flags['leader-election-namespace'] || client.namespace;
     if (!namespace) {
       throw new FatalError('leader election needs --leader-election-namespace or POD_NAMESPACE');
     }
@@ -91,7 +106,8 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
       logger,
     });
   } finally {
-    await Promise.all(endpoints.map((endpoint) => endpoint.close()));
+    ended.abort();
+    await Promise.all([sending, ...endpoints.map((endpoint) => endpoint.close())]);
     await client.close();
   }
 }

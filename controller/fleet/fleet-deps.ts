@@ -1,5 +1,6 @@
 import type { KubeClient } from '../../lib/kube/index.ts';
 import type { Templates } from '../../lib/manifests/index.ts';
+import type { FleetReporter } from '../../lib/ops/index.ts';
 import type { PrincipalEndpoint, ServiceExposure } from '../endpoint/index.ts';
 import type { ClusterReports, ClusterSelection, Ownership } from '../ownership/index.ts';
 import type { Rollouts } from '../rollout/index.ts';
@@ -9,6 +10,8 @@ import type { HubAuthority, TrustDeps, TrustScope } from '../trust/index.ts';
 /** What the reconcile of GitOpsClusters works with. */
 export interface FleetDeps extends TrustDeps {
   readonly client: KubeClient;
+  /** Undefined when nobody wants to learn what happens to the fleet. */
+  readonly fleetEvents?: FleetReporter | undefined;
   readonly ownership: Ownership;
   readonly reports: ClusterReports;
   readonly rollouts: Rollouts;

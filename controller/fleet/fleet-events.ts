@@ -1,19 +1,25 @@
 import { findCondition, keyOf } from '../../lib/kube/index.ts';
+import type { FleetReporter } from '../../lib/ops/index.ts';
 import type { FleetConditionType, GitOpsCluster, HubEvents } from '../hub/index.ts';
 import type { ClusterSummary } from '../ownership/index.ts';
 import { conflictText, skippedText } from './placement-steps.ts';
 
 /** How soon a problem whose message changes (counts, names) is recorded again, in milliseconds. */
 const repeatAfterMs = 60_000;
+/** Longest message in an event of the fleet, in characters. */
+const longestMessage = 1_024;
 
 /** Records Events about GitOpsClusters as a whole. */
 export class FleetEvents {
   readonly #events: HubEvents;
+  readonly #fleetEvents: FleetReporter | undefined;
   /** When the last Event was recorded, by GitOpsCluster and condition. */
   readonly #recordedAt = new Map<string, Map<string, number>>();
 
-  constructor(events: HubEvents) {
+  /** @param fleetEvents learns of rollouts that stop */
+  constructor(events: HubEvents, fleetEvents?: FleetReporter) {
     this.#events = events;
+    this.#fleetEvents = fleetEvents;
   }
 
   /**
@@ -38,6 +44,11 @@ export class FleetEvents {
         }
       } else if (value === 'False' && reason !== 'InProgress' && reason !== 'Conflict') {
         const isNew = before?.status !== 'False' || before.reason !== reason;
+        if (type === 'ClustersUpToDate' && isNew) {
+          const key = keyOf(gitOpsCluster);
+          const data = { gitOpsCluster: key, message: message.slice(0, longestMessage) };
+          this.#fleetEvents?.report('rollout-stopped', `gitopsclusters/${key}`, data);
+        }
         // Each failing cluster has an Event of its own.
         if (type === 'ClustersReady' && !isNew) {
           continue;

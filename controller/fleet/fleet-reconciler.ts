@@ -37,7 +37,7 @@ export class FleetReconciler {
 
   constructor(deps: FleetDeps) {
     this.#deps = deps;
-    this.#events = new FleetEvents(deps.events);
+    this.#events = new FleetEvents(deps.events, deps.fleetEvents);
   }
 
   /** Reconciles one GitOpsCluster. It may not exist any more. */

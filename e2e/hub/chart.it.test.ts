@@ -286,6 +286,33 @@ describe('the charts', () => {
     expect(objects.some(({ metadata }) => metadata.name === 'argocd-server')).toBe(false);
   });
 
+  it('give the controller a sink of events and its token only when they are asked for', async () => {
+    const controller = (objects: Rendered[]) => {
+      const pod = named(objects, 'Deployment', 'argocd-agent-addon-controller').spec?.template?.spec;
+      const [container] = pod?.containers ?? [];
+      const env = (container?.env ?? []) as readonly { name: string; value?: string }[];
+      const sink = env.filter((one) => one.name.startsWith('EVENTS_'));
+      return {
+        env: Object.fromEntries(sink.map((one) => [one.name, one.value])),
+        mounts: JSON.stringify(container?.volumeMounts),
+        volumes: JSON.stringify(pod?.volumes),
+      };
+    };
+    const without = controller(await render({ 'controller.events.tokenSecret': 'sink' }));
+    expect(without.env).toEqual({});
+    expect(without.volumes).not.toContain('sink');
+    const url = 'https://events.example.com/fleet';
+    const open = controller(await render({ 'controller.events.sinkUrl': url }));
+    expect(open.env).toEqual({ EVENTS_SINK_URL: url, EVENTS_MODE: 'binary' });
+    const values = { sinkUrl: url, tokenSecret: 'sink', mode: 'structured' };
+    const { env, mounts, volumes } = controller(await render({ 'controller.events': values }));
+    const path = '/app/config/events/token';
+    expect(env).toEqual({ EVENTS_SINK_URL: url, EVENTS_MODE: 'structured', EVENTS_SINK_TOKEN_PATH: path });
+    expect(mounts).toContain('"/app/config/events","readOnly":true');
+    expect(volumes).toContain('"secretName":"sink","items":[{"key":"token","path":"token"}]');
+    await expect(render({ 'controller.events.mode': 'batch' })).rejects.toThrow('mode');
+  });
+
   it("let the controller restart programs of the hub's own Argo CD only with consent, and those that read its settings", async () => {
     const name = 'argocd-agent-addon-controller-configure';
     const unasked = await render({ 'hubArgoCD.install': false });

@@ -16,6 +16,7 @@ export { type CommonDefaults, commonFlags } from './common-flags.ts';
 export { type Detail, type DetailCategory, detailOf, parseDetail } from './detail.ts';
 export { formatDuration, parseDuration } from './duration.ts';
 export { describeError, ExitError, FatalError, InterruptedError, UsageError } from './errors.ts';
+export { type WatchedCertificate, watchCertificates } from './expiring-certificates.ts';
 export {
   boolFlag,
   durationFlag,
@@ -30,6 +31,14 @@ export {
   parseFlags,
   stringFlag,
 } from './flags.ts';
+export {
+  eventSinkFlags,
+  type FleetEventType,
+  type FleetNotifications,
+  type FleetReporter,
+  fleetEventPrefix,
+  fleetEvents,
+} from './fleet-events.ts';
 export { grpcMetrics } from './grpc-metrics.ts';
 export { type Health, type HttpEndpoint, serveHealth, serveMetrics } from './http.ts';
 export { HttpSink, type HttpSinkOptions, type SinkRequest } from './http-sink.ts';

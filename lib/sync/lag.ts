@@ -1,4 +1,12 @@
 import type { Entry, FlightOutcome } from './decision.ts';
+import type { ResourceKey } from './resource.ts';
+
+/** A resource that differs at the peer. */
+export interface LateEntry {
+  readonly key: ResourceKey;
+  /** For how long, in milliseconds. */
+  readonly ms: number;
+}
 
 /** The peer may lack the present state of a resource from now on; while an event is in flight, also after that one. */
 export function fallBehind(entry: Entry, now: number): void {
@@ -33,4 +41,25 @@ export function oldestLag(entries: Iterable<Entry>, now: number): number {
     oldest = Math.min(oldest, behindSince);
   }
   return now - oldest;
+}
+
+/** Some resources, at most `most`, that may have differed at the peer for longer than `afterMs` milliseconds. */
+export function lateEntries(
+  groups: readonly Iterable<Entry>[],
+  now: number,
+  afterMs: number,
+  most: number,
+): LateEntry[] {
+  const found: LateEntry[] = [];
+  for (const entries of groups) {
+    for (const { key, behindSince = now } of entries) {
+      if (found.length >= most) {
+        return found;
+      }
+      if (now - behindSince > afterMs) {
+        found.push({ key, ms: now - behindSince });
+      }
+    }
+  }
+  return found;
 }

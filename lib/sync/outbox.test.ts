@@ -422,9 +422,18 @@ test('says for how long the oldest change has waited, and how long each state wa
   f.set('other', 'u2', 1);
   await pass(f, 1_000);
   expect(f.outbox.oldestMs).toBe(3_000);
+  const late = (afterMs: number, most = 10) => f.outbox.late(afterMs, most).map(({ key, ms }) => `${key.name} ${ms}`);
+  expect([late(500), late(1_000), late(3_000), late(0, 1)]).toEqual([
+    ['shop 3000', 'other 1000'],
+    ['shop 3000'],
+    [],
+    ['shop 3000'],
+  ]);
   f.connect();
   f.ack('shop_u1_1');
   expect([f.outbox.oldestMs, f.lags]).toEqual([1_000, [3_000]]);
+  // In flight.
+  expect(late(0)).toEqual(['other 1000']);
   // A change while an event is in flight counts from its own time.
   await pass(f, 500);
   f.set('other', 'u2', 2);

@@ -12,7 +12,7 @@ import {
   settle,
 } from './decision.ts';
 import { FlightWindow } from './flight-window.ts';
-import { beInStep, catchUp, fallBehind, oldestLag } from './lag.ts';
+import { beInStep, catchUp, fallBehind, type LateEntry, lateEntries, oldestLag } from './lag.ts';
 import { keyString, type Link, type ResourceKey, type Source } from './resource.ts';
 import { type RetryDelays, retryDelay } from './retry-delay.ts';
 import type { Runtime, Tuning } from './runtime.ts';
@@ -112,6 +112,11 @@ export class Outbox<T> {
   get oldestMs(): number {
     const now = this.#clock.now();
     return Math.max(oldestLag(this.#queue, now), oldestLag(this.#flights.values(), now));
+  }
+
+  /** Some of these that have been one for longer than `afterMs`, at most `most`, and for how long, in milliseconds. */
+  late(afterMs: number, most: number): LateEntry[] {
+    return lateEntries([this.#queue, this.#flights.values()], this.#clock.now(), afterMs, most);
   }
 
   /** Resources with a record, whether equal at the peer or not. */

@@ -1,15 +1,15 @@
-import type { FleetNotifications } from './fleet-events.ts';
+import type { FleetReporter } from '../../lib/ops/index.ts';
 
 /** An agent that is back within this time, as after an update, was never lost. */
 const lostAfterMs = 15_000;
 
 /** Reports which agents connect and which are lost. */
 export class Presence {
-  readonly #events: Pick<FleetNotifications, 'report'>;
+  readonly #events: FleetReporter;
   readonly #lostAfterMs: number;
   readonly #leaving = new Map<string, NodeJS.Timeout>();
 
-  constructor(events: Pick<FleetNotifications, 'report'>, afterMs = lostAfterMs) {
+  constructor(events: FleetReporter, afterMs = lostAfterMs) {
     this.#events = events;
     this.#lostAfterMs = afterMs;
   }

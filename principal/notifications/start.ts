@@ -1,12 +1,18 @@
+import { X509Certificate } from 'node:crypto';
 import type { Registry } from 'prom-client';
 import type { Logger } from '../../lib/base/index.ts';
+import {
+  type FleetNotifications,
+  fleetEvents,
+  type WatchedCertificate,
+  watchCertificates,
+} from '../../lib/ops/index.ts';
 import type { MappedAgents } from '../clusters/mapped-agents.ts';
 import type { PrincipalCredentials } from '../credentials.ts';
 import type { PrincipalFlags } from '../flags.ts';
 import type { OpenSessionsListener } from '../sessions/open-sessions.ts';
-import { type FleetNotifications, fleetEvents } from './fleet-events.ts';
 import { eventSubject, Presence } from './presence.ts';
-import { watchFleet } from './watch.ts';
+import { type WatchedFleet, watchFleet } from './watch.ts';
 
 /** The events of the fleet at work. */
 export interface Notifications {
@@ -29,12 +35,15 @@ export function startNotifications(fleet: {
   /** The version that an agent reported. */
   readonly versionOf: (agent: string) => string;
   /** The connected agents, and for how long the oldest change of each has waited. */
-  readonly connected: () => Iterable<{ readonly agent: string; readonly oldestMs: number }>;
+  readonly connected: WatchedFleet['agents'];
+  /** The Applications of an agent whose changes have waited for long. */
+  readonly lateApplications: WatchedFleet['lateApplications'];
   readonly logger: Logger;
   readonly signal: AbortSignal;
 }): Notifications | undefined {
   const { flags, registry, agents, credentials, logger, signal } = fleet;
-  const events = fleetEvents(flags, registry, logger);
+  const source = `/argocd-agent/principal/${flags.namespace}`;
+  const events = fleetEvents({ flags, source, metrics: 'argocd_principal', registry, logger });
   if (events === undefined) {
     return undefined;
   }
@@ -45,11 +54,7 @@ export function startNotifications(fleet: {
   });
   const watched = {
     agents: fleet.connected,
-    certificates: () => [
-      { certificate: 'server', pem: credentials.server?.value?.cert },
-      { certificate: 'resource-proxy', pem: credentials.resourceProxy?.value?.cert },
-      { certificate: 'redis-proxy', pem: credentials.redisProxy?.value?.cert },
-    ],
+    lateApplications: fleet.lateApplications,
     outOfStepAfterMs: flags['events-out-of-step-after'],
   };
   return {
@@ -58,6 +63,18 @@ export function startNotifications(fleet: {
       connected: (agent, mode) => agents.has(agent) && presence.connected(agent, mode, fleet.versionOf(agent)),
       disconnected: (agent) => agents.has(agent) && presence.disconnected(agent),
     },
-    ended: Promise.all([events.run(signal), watchFleet(events, watched, signal)]).then(() => presence.close()),
+    ended: Promise.all([
+      events.run(signal),
+      watchFleet(events, watched, signal),
+      watchCertificates(events, () => certificatesOf(credentials), signal),
+    ]).then(() => presence.close()),
   };
+}
+
+/** The certificates that the principal shows to others. */
+function certificatesOf({ server, resourceProxy, redisProxy }: PrincipalCredentials): WatchedCertificate[] {
+  const pairs = { server, 'resource-proxy': resourceProxy, 'redis-proxy': redisProxy };
+  return Object.entries(pairs).flatMap(([certificate, pair]) =>
+    pair?.value === undefined ? [] : [{ certificate, notAfter: new X509Certificate(pair.value.cert).validToDate }],
+  );
 }

@@ -1,7 +1,7 @@
 import type { Runtime, Tuning } from '../../sync/index.ts';
 import { CopyResync } from './copy-resync.ts';
-import type { AgentMode, CopySync, HubKind, SourceSync } from './kind-sync.ts';
-import type { Message, PeerConnection } from './messages.ts';
+import type { AgentMode, CopySync, HubKind, LateObject, SourceSync } from './kind-sync.ts';
+import type { Message, PeerConnection, ResyncKind } from './messages.ts';
 import { PeerSync } from './peer-sync.ts';
 import { SourceResync } from './source-resync.ts';
 import type { SyncStats } from './stats.ts';
@@ -113,6 +113,11 @@ export class HubSync {
   /** For how long, in milliseconds, the oldest state that the agent has not acknowledged has waited; 0 without any. */
   oldestMs(agent: string): number {
     return this.#agents.get(agent)?.sync.oldestMs() ?? 0;
+  }
+
+  /** Some objects of a kind whose states have waited for longer than `afterMs` for the agent's acknowledgement, at most `most`. */
+  late(agent: string, kind: ResyncKind, afterMs: number, most: number): readonly LateObject[] {
+    return this.#agents.get(agent)?.sync.late(kind, afterMs, most) ?? [];
   }
 
   #agent(name: string, mode: AgentMode): Agent {

@@ -35,6 +35,14 @@ interface KindSync {
   stats(): SyncStats;
   /** For how long, in milliseconds, the oldest state that the peer has not acknowledged has waited. Absent: never any. */
   oldestMs?(): number;
+  /** Some objects whose states have waited for longer than `afterMs`, at most `most`. Absent: never any. */
+  late?(afterMs: number, most: number): readonly LateObject[];
+}
+
+/** An object whose state the peer has not acknowledged. */
+export interface LateObject extends ObjectRef {
+  /** For how long the state has waited, in milliseconds. */
+  readonly ms: number;
 }
 
 /** One of the objects that the peer should have. */

@@ -1,6 +1,6 @@
 import type { Clock, Runtime, Tuning } from '../../sync/index.ts';
-import type { ConnectedPrincipal, CopySync, ObjectMessage, SourceSync } from './kind-sync.ts';
-import type { Message, PeerConnection, ResyncMessage } from './messages.ts';
+import type { ConnectedPrincipal, CopySync, LateObject, ObjectMessage, SourceSync } from './kind-sync.ts';
+import type { Message, PeerConnection, ResyncKind, ResyncMessage } from './messages.ts';
 import { ReliableMessages } from './reliable-messages.ts';
 import type { SyncStats } from './stats.ts';
 import { Warnings } from './warnings.ts';
@@ -149,6 +149,11 @@ export class PeerSync<P extends SourceSync | CopySync> {
   /** For how long, in milliseconds, the oldest state that the peer has not acknowledged has waited; 0 without any. */
   oldestMs(): number {
     return Math.max(0, ...this.#kinds.map((sync) => sync.oldestMs?.() ?? 0));
+  }
+
+  /** Some objects of a kind whose states have waited for longer than `afterMs`, at most `most`. */
+  late(kind: ResyncKind, afterMs: number, most: number): readonly LateObject[] {
+    return this.#kinds.find((sync) => sync.kind === kind)?.late?.(afterMs, most) ?? [];
   }
 
   /** Stops all timers. It must not be used afterwards. */

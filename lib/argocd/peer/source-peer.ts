@@ -1,6 +1,6 @@
 import type { Outbox, ResourceKey, Runtime, Snapshot } from '../../sync/index.ts';
 import { placeOf } from '../place.ts';
-import type { ConnectedPrincipal, Listed, SourceSync } from './kind-sync.ts';
+import type { ConnectedPrincipal, LateObject, Listed, SourceSync } from './kind-sync.ts';
 import type { PeerConnection, RequestUpdate, ResyncKind } from './messages.ts';
 import type { SyncStats } from './stats.ts';
 
@@ -148,6 +148,10 @@ export class SourcePeer<T> implements SourceSync {
     return Math.max(...this.#outboxes.map((outbox) => outbox.oldestMs));
   }
 
+  late(afterMs: number, most: number): readonly LateObject[] {
+    return lateObjects(this.#outboxes, afterMs, most);
+  }
+
   close(): void {
     for (const outbox of this.#outboxes) {
       outbox.close();
@@ -184,4 +188,18 @@ export class SourcePeer<T> implements SourceSync {
       this.#options.start(this.#connection);
     }
   }
+}
+
+/** The objects of outboxes that have waited for longer than `afterMs`, at most `most`, each once. */
+export function lateObjects(
+  outboxes: readonly Pick<Outbox<unknown>, 'late'>[],
+  afterMs: number,
+  most: number,
+): readonly LateObject[] {
+  const found = new Map<string, LateObject>();
+  for (const { key, ms } of outboxes.flatMap((outbox) => outbox.late(afterMs, most))) {
+    const place = placeOf(key);
+    found.set(place, { namespace: key.namespace, name: key.name, ms: Math.max(ms, found.get(place)?.ms ?? 0) });
+  }
+  return [...found.values()].slice(0, most);
 }

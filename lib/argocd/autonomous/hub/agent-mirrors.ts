@@ -9,7 +9,7 @@ import {
 } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
 import { specChecksum } from '../../checksums.ts';
-import type { Copy, CopySync, ObjectMessage } from '../../peer/kind-sync.ts';
+import type { Copy, CopySync, LateObject, ObjectMessage } from '../../peer/kind-sync.ts';
 import type { ApplicationMessage, PeerConnection, RequestUpdate } from '../../peer/messages.ts';
 import { ReliableMessages } from '../../peer/reliable-messages.ts';
 import type { SyncStats } from '../../peer/stats.ts';
@@ -218,6 +218,10 @@ export class AgentMirrors implements CopySync {
 
   oldestMs(): number {
     return this.#requests.oldestMs;
+  }
+
+  late(afterMs: number, most: number): readonly LateObject[] {
+    return this.#requests.late(afterMs, most);
   }
 
   failures(): MirrorFailure[] {

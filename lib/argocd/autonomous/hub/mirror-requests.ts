@@ -4,7 +4,9 @@ import type { Application } from '../../application.ts';
 import type { ReportContext } from '../../managed/status.ts';
 import { annotations } from '../../names.ts';
 import { isRunning, isSameOperation } from '../../operation-state.ts';
+import type { LateObject } from '../../peer/kind-sync.ts';
 import type { Message, PeerConnection } from '../../peer/messages.ts';
+import { lateObjects } from '../../peer/source-peer.ts';
 import { triggersOf } from '../../triggers.ts';
 
 /** What the agent had received of the requests on a mirror when it sent a report: the report can answer only these. */
@@ -64,6 +66,11 @@ export class MirrorRequests {
   /** For how long the oldest request that the agent has not acknowledged has waited, in milliseconds. */
   get oldestMs(): number {
     return Math.max(this.#outbox.oldestMs, this.#terminations.oldestMs);
+  }
+
+  /** Some mirrors whose requests have waited for longer than `afterMs`, at most `most`. */
+  late(afterMs: number, most: number): readonly LateObject[] {
+    return lateObjects(this.#outboxes, afterMs, most);
   }
 
   get inFlight(): number {

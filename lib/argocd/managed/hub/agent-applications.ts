@@ -13,7 +13,7 @@ import {
 import type { Application } from '../../application.ts';
 import { specChecksum } from '../../checksums.ts';
 import { annotations } from '../../names.ts';
-import type { ConnectedPrincipal, Listed, ObjectMessage, SourceSync } from '../../peer/kind-sync.ts';
+import type { ConnectedPrincipal, LateObject, Listed, ObjectMessage, SourceSync } from '../../peer/kind-sync.ts';
 import type { ApplicationMessage, ErrorMessage, Message, PeerConnection, RequestUpdate } from '../../peer/messages.ts';
 import { SourcePeer } from '../../peer/source-peer.ts';
 import { stateMessage } from '../../peer/state-message.ts';
@@ -238,6 +238,10 @@ export class AgentApplications implements SourceSync {
 
   oldestMs(): number {
     return this.#peer.oldestMs();
+  }
+
+  late(afterMs: number, most: number): readonly LateObject[] {
+    return this.#peer.late(afterMs, most);
   }
 
   close(): void {

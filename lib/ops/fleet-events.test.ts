@@ -3,13 +3,9 @@ import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type CloudEvent, HTTP } from 'cloudevents';
 import { Registry } from 'prom-client';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { until } from '../../lib/base/testing.ts';
-import { createLogger } from '../../lib/ops/index.ts';
-import { createAuthority, issueCertificate } from '../../lib/pki/index.ts';
-import { fleetEvents, typePrefix } from './fleet-events.ts';
-import { Presence } from './presence.ts';
-import { watchFleet } from './watch.ts';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { until } from '../base/testing.ts';
+import { createLogger, fleetEventPrefix, fleetEvents, watchCertificates } from './index.ts';
 
 const logger = createLogger({ level: 'fatal' });
 let server: Server;
@@ -45,9 +41,11 @@ afterEach(async () => {
 });
 
 function start(mode = 'binary', capacity?: number) {
-  const flags = { namespace: 'argocd', 'events-sink-url': url, 'events-sink-token-path': '', 'events-mode': mode };
+  const flags = { 'events-sink-url': url, 'events-sink-token-path': '', 'events-mode': mode };
   const registry = new Registry();
-  const events = fleetEvents(flags, registry, logger, capacity);
+  const source = '/argocd-agent/principal/argocd';
+  const bound = capacity === undefined ? {} : { capacity };
+  const events = fleetEvents({ flags, source, metrics: 'argocd_principal', registry, logger, ...bound });
   if (events === undefined) {
     throw new Error('there is a sink');
   }
@@ -60,7 +58,7 @@ test.each(['binary', 'structured'])('a sink reads and validates %s events with t
   events.report('agent-lost', 'agents/edge', { agent: 'edge' });
   await until(() => received.length === 1);
   expect(received[0]).toMatchObject({
-    type: `${typePrefix}agent-lost`,
+    type: `${fleetEventPrefix}agent-lost`,
     source: '/argocd-agent/principal/argocd',
     subject: 'agents/edge',
     data: { agent: 'edge' },
@@ -78,7 +76,7 @@ test('nothing is lost up to the bound while the sink is away; what is lost is sa
   await until(() => received.length === 21);
   expect(new Set(received.map(({ id }) => id)).size).toBe(21);
   expect(received.slice(0, 3).map(({ subject }) => subject)).toEqual(['agents/a0', 'agents/a1', 'agents/a2']);
-  expect(received.at(-1)).toMatchObject({ type: `${typePrefix}events-dropped`, data: { dropped: 3 } });
+  expect(received.at(-1)).toMatchObject({ type: `${fleetEventPrefix}events-dropped`, data: { dropped: 3 } });
 });
 
 test('an agent that comes and goes does not fill the queue', async () => {
@@ -92,56 +90,31 @@ test('an agent that comes and goes does not fill the queue', async () => {
 });
 
 test('without a sink there is nothing', () => {
-  const flags = { namespace: 'a', 'events-sink-url': '', 'events-sink-token-path': '', 'events-mode': 'binary' };
-  expect(fleetEvents(flags, new Registry(), logger)).toBeUndefined();
+  const flags = { 'events-sink-url': '', 'events-sink-token-path': '', 'events-mode': 'binary' };
+  const options = { flags, source: '', metrics: 'a', registry: new Registry(), logger };
+  expect(fleetEvents(options)).toBeUndefined();
 });
 
-describe('what is reported', () => {
+test('certificates that end within a week are reported, once each, and those that follow them', async () => {
   const seen: string[] = [];
-  const events = { report: (type: string, subject: string) => void seen.push(`${type} ${subject}`) };
-  beforeEach(() => void seen.splice(0));
-
-  test('an agent that is back at once was not lost', async () => {
-    const presence = new Presence(events, 20);
-    presence.connected('edge', 'managed', '1');
-    presence.disconnected('edge');
-    presence.connected('edge', 'managed', '1');
-    presence.disconnected('edge');
-    await until(() => seen.length > 1);
-    expect(seen).toEqual(['agent-connected agents/edge', 'agent-lost agents/edge']);
-    presence.connected('edge', 'managed', '1');
-    presence.disconnected('edge');
-    presence.close();
-    expect(seen).toEqual(['agent-connected agents/edge', 'agent-lost agents/edge', 'agent-connected agents/edge']);
-  });
-
-  test('an agent that stays out of step and a certificate near its end, once each', async () => {
-    const authority = await createAuthority({ commonName: 'test' });
-    const { certificate: pem } = await issueCertificate({
-      authority,
-      commonName: 'x',
-      hosts: ['localhost'],
-      usages: ['server'],
-      lifetimeMs: 86_400_000,
-    });
-    let rounds = 0;
-    const fleet = {
-      agents: () => {
-        rounds++;
-        return [
-          { agent: 'late', oldestMs: 2_000 },
-          { agent: 'well', oldestMs: 10 },
-        ];
-      },
-      certificates: () => [
-        { certificate: 'server', pem },
-        { certificate: 'authority', pem: authority.certificate },
-        { certificate: 'redis-proxy', pem: undefined },
-      ],
-      outOfStepAfterMs: 1_000,
-    };
-    running = watchFleet(events, fleet, stop.signal, 5);
-    await until(() => rounds > 3);
-    expect(seen).toEqual(['agent-out-of-step agents/late', 'certificate-expiring certificates/server']);
-  });
+  const events = {
+    report: (type: string, subject: string, data: object) => void seen.push(JSON.stringify([type, subject, data])),
+  };
+  const inDays = (days: number) => new Date(Date.now() + days * 86_400_000);
+  const certificates = [
+    { certificate: 'server', notAfter: inDays(6.9) },
+    { certificate: 'authority', notAfter: inDays(7.1) },
+  ];
+  let looks = 0;
+  const look = () => {
+    looks++;
+    return certificates;
+  };
+  running = watchCertificates(events, look, stop.signal, 5);
+  await until(() => looks > 3);
+  const [first] = certificates;
+  const data = { certificate: 'server', notAfter: first?.notAfter.toISOString() };
+  expect(seen).toEqual([JSON.stringify(['certificate-expiring', 'certificates/server', data])]);
+  certificates.splice(0, 1, { certificate: 'server', notAfter: inDays(1) });
+  await until(() => seen.length === 2);
 });
