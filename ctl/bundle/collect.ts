@@ -16,8 +16,9 @@ import {
   statefulSets,
 } from '../../lib/kube/index.ts';
 import { describeError } from '../../lib/ops/index.ts';
+import { shownApplications } from '../../lib/way/index.ts';
 import type { Side } from '../ctl-command.ts';
-import { addOnKind, argoCdInstances, fleetKind, redisPolicies, shownApplications } from '../kinds.ts';
+import { addOnKind, argoCdInstances, fleetKind, redisPolicies } from '../kinds.ts';
 import { redacted, redactText } from './redact.ts';
 
 /** Kinds that are read in the side's namespace. */

@@ -1,13 +1,20 @@
 import { wellKnown } from '../../lib/base/index.ts';
 import { type ConnectionRecord, connectionRecord, connectionSelector } from '../../lib/clusters/index.ts';
 import { Informer, leases, type Secret, secrets } from '../../lib/kube/index.ts';
-import { boolFlag, ExitError, FatalError, oneOf, printYaml, stringFlag } from '../../lib/ops/index.ts';
+import {
+  boolFlag,
+  ExitError,
+  FatalError,
+  InterruptedError,
+  oneOf,
+  printYaml,
+  stringFlag,
+} from '../../lib/ops/index.ts';
+import { type ShownApplication, type Station, shownApplications, stationsOf } from '../../lib/way/index.ts';
 import { asFatal } from '../authority.ts';
 import { type Ctl, ctlCommand } from '../ctl-command.ts';
 import { agentOf } from '../fleet/fleet.ts';
-import { type ShownApplication, shownApplications } from '../kinds.ts';
 import { jsonText, textTable } from '../output.ts';
-import { type Station, stationsOf } from '../trace/way.ts';
 import { ago } from './status.ts';
 
 /** `trace`: where the last change of an Application is. */
@@ -15,7 +22,7 @@ export const traceCommand = ctlCommand({
   name: 'trace',
   summary: 'Where the last change of an Application is on its way, and what it waits for',
   description:
-    'APPLICATION is [NAMESPACE/]NAME on the hub. With --agent-context its copy on the cluster is looked at, too.\nExit code 0 when it has arrived, 1 while it waits.',
+    'APPLICATION is [NAMESPACE/]NAME on the hub. With --agent-context its copy on the cluster is looked at, too.\nExit code 0 when it has arrived, 1 while it waits, 130 when --follow is interrupted before.',
   arguments: ['APPLICATION'],
   flags: {
     output: stringFlag({
@@ -131,10 +138,13 @@ async function followUntil(ctl: Ctl, key: Key, show: () => Promise<boolean>): Pr
     void informer.run(signal).catch(() => undefined);
   }
   try {
-    while (!signal.aborted) {
+    for (;;) {
       await wake.promise;
       wake = Promise.withResolvers<void>();
-      if (signal.aborted || (await show())) {
+      const hasArrived = await show().catch((error: unknown) => {
+        throw signal.aborted ? new InterruptedError('it has not arrived yet', { cause: error }) : error;
+      });
+      if (hasArrived) {
         return;
       }
     }

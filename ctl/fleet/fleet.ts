@@ -4,8 +4,9 @@ import { type ConnectionRecord, connectionRecord, identityIn } from '../../lib/c
 import { type Condition, keyOf, type Lease, type Secret } from '../../lib/kube/index.ts';
 import { decodeSecret } from '../../lib/ops/index.ts';
 import { inspectCertificate } from '../../lib/pki/index.ts';
+import type { ShownApplication } from '../../lib/way/index.ts';
 import { names } from '../authority.ts';
-import type { Conditioned, ShownApplication } from '../kinds.ts';
+import type { Conditioned } from '../kinds.ts';
 
 /** The objects of a hub from which the state of the fleet is told. */
 export interface FleetObjects {

@@ -10,9 +10,10 @@ import {
   type Secret,
   secrets,
 } from '../../lib/kube/index.ts';
+import { shownApplications } from '../../lib/way/index.ts';
 import { asFatal, names } from '../authority.ts';
 import type { Side } from '../ctl-command.ts';
-import { addOnKind, fleetKind, shownApplications } from '../kinds.ts';
+import { addOnKind, fleetKind } from '../kinds.ts';
 import type { FleetObjects } from './fleet.ts';
 
 /** Name of the add-on of this project. */

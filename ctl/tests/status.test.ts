@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest';
 import { wellKnown } from '../../lib/base/index.ts';
 import type { Lease, Secret } from '../../lib/kube/index.ts';
+import type { ShownApplication } from '../../lib/way/index.ts';
 import { shownFleet } from '../commands/status.ts';
 import { fleetOf } from '../fleet/fleet.ts';
-import type { Conditioned, ShownApplication } from '../kinds.ts';
+import type { Conditioned } from '../kinds.ts';
 
 const now = new Date('2026-06-01T12:00:00Z');
 const encode = (text: string) => Buffer.from(text).toString('base64');

@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest';
 import type { ConnectionRecord } from '../../lib/clusters/index.ts';
+import { type ShownApplication, stationsOf } from '../../lib/way/index.ts';
 import { shownWay } from '../commands/trace.ts';
-import type { ShownApplication } from '../kinds.ts';
-import { stationsOf } from '../trace/way.ts';
 
 const at = (second: number) => `2026-06-01T12:00:${String(second).padStart(2, '0')}Z`;
 const written = (part: string, time: string) => ({ manager: 'm', time, fieldsV1: { [part]: {} } });

@@ -1,9 +1,10 @@
 import { wellKnown } from '../../lib/base/index.ts';
 import { configMaps, isNotFound, type Secret, secrets } from '../../lib/kube/index.ts';
 import { decodeSecret } from '../../lib/ops/index.ts';
+import { shownApplications } from '../../lib/way/index.ts';
 import { names } from '../authority.ts';
 import type { Side } from '../ctl-command.ts';
-import { openShiftRoutes, shownApplications } from '../kinds.ts';
+import { openShiftRoutes } from '../kinds.ts';
 import {
   type Checklist,
   checkRedisPolicy,

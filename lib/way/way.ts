@@ -1,8 +1,8 @@
-import { annotations } from '../../lib/argocd/index.ts';
-import { isEqual } from '../../lib/base/index.ts';
-import type { ConnectionRecord } from '../../lib/clusters/index.ts';
-import { keyOf } from '../../lib/kube/index.ts';
-import type { ShownApplication } from '../kinds.ts';
+import { annotations } from '../argocd/index.ts';
+import { isEqual } from '../base/index.ts';
+import type { ConnectionRecord } from '../clusters/index.ts';
+import { keyOf } from '../kube/index.ts';
+import type { ShownApplication } from './shown-application.ts';
 
 /** One station of a change: done, or what it waits for. */
 export type Station = {
