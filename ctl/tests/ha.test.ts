@@ -1,58 +1,14 @@
-import { status as grpcCodes, Server, ServerCredentials } from '@grpc/grpc-js';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { HAStatusResponse, PromoteRequest, PromoteResponse } from '../../proto/gen/haadminapi/haadmin.ts';
+import { type HaAdminStub, startHaAdmin } from '../testing/ha-admin.ts';
 import { runCtl } from '../testing/run-ctl.ts';
 
-const state = HAStatusResponse.fromPartial({
-  state: 'active',
-  preferredRole: 'primary',
-  peerAddress: 'other:8404',
-  connectedReplicas: 1,
-  lastSequenceNum: 7n,
-  connectedAgents: 3,
-});
-const forced: boolean[] = [];
-let server: Server;
+let server: HaAdminStub;
 let address: string;
 beforeAll(async () => {
-  server = new Server();
-  const method = <Q, A>(
-    name: string,
-    decode: (bytes: Buffer) => Q,
-    encode: (message: A) => { finish(): Uint8Array },
-  ) => ({
-    path: `/haadminapi.HAAdmin/${name}`,
-    requestStream: false,
-    responseStream: false,
-    requestDeserialize: decode,
-    requestSerialize: () => Buffer.alloc(0),
-    responseSerialize: (message: A) => Buffer.from(encode(message).finish()),
-    responseDeserialize: () => undefined as never,
-  });
-  server.addService(
-    {
-      Status: method('Status', () => ({}), HAStatusResponse.encode),
-      Promote: method('Promote', (bytes) => PromoteRequest.decode(bytes), PromoteResponse.encode),
-      Demote: method('Demote', () => ({}), PromoteResponse.encode),
-    },
-    {
-      Status: (_: unknown, done: (error: null, value: HAStatusResponse) => void) => done(null, state),
-      Promote: (call: { request: PromoteRequest }, done: (error: object | null, value?: PromoteResponse) => void) => {
-        forced.push(call.request.force);
-        const refusal = { code: grpcCodes.FAILED_PRECONDITION, details: 'the peer is active' };
-        return call.request.force ? done(null, { state: 'active' }) : done(refusal);
-      },
-      Demote: (_: unknown, done: (error: null, value: PromoteResponse) => void) => done(null, { state: 'replicating' }),
-    },
-  );
-  const port = await new Promise<number>((resolve, reject) =>
-    server.bindAsync('127.0.0.1:0', ServerCredentials.createInsecure(), (error, bound) =>
-      error ? reject(error) : resolve(bound),
-    ),
-  );
-  address = `127.0.0.1:${port}`;
+  server = await startHaAdmin();
+  address = server.address;
 });
-afterAll(() => server?.forceShutdown());
+afterAll(() => server?.stop());
 
 test('status in three formats', async () => {
   expect((await runCtl(['ha', 'status', '-a', address])).out).toBe(
@@ -86,13 +42,13 @@ test('status in three formats', async () => {
 test('promote and demote ask first, unless forced', async () => {
   const refused = await runCtl(['ha', 'promote', '-a', address], { input: 'n\n' });
   expect(refused).toMatchObject({ code: 0, out: expect.stringContaining('Proceed? [y/N]: Operation cancelled.\n') });
-  expect(forced).toEqual([]);
+  expect(server.forced).toEqual([]);
   expect(await runCtl(['ha', 'promote', '-a', address], { input: 'y\n' })).toMatchObject({
     code: 1,
     err: '[FATAL]: promote failed: the peer is active\n',
   });
   expect((await runCtl(['ha', 'promote', '-a', address, '-f'])).out).toBe('Promoted. State is now: active\n');
-  expect(forced).toEqual([false, true]);
+  expect(server.forced).toEqual([false, true]);
   expect((await runCtl(['ha', 'demote', '-a', address, '-f'])).out).toBe('Demoted. State is now: replicating\n');
 });
 

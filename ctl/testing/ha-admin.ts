@@ -1,0 +1,60 @@
+import { status as grpcCodes, Server, ServerCredentials } from '@grpc/grpc-js';
+import { HAStatusResponse, PromoteRequest, PromoteResponse } from '../../proto/gen/haadminapi/haadmin.ts';
+
+/** The administration of a pair's active principal, played. */
+export interface HaAdminStub {
+  readonly address: string;
+  /** Of each request to promote: whether it was forced. One that is not is refused. */
+  readonly forced: boolean[];
+  stop(): void;
+}
+
+const state = HAStatusResponse.fromPartial({
+  state: 'active',
+  preferredRole: 'primary',
+  peerAddress: 'other:8404',
+  connectedReplicas: 1,
+  lastSequenceNum: 7n,
+  connectedAgents: 3,
+});
+
+/** Starts it at a loopback address, without TLS as in the original. */
+export async function startHaAdmin(): Promise<HaAdminStub> {
+  const forced: boolean[] = [];
+  const server = new Server();
+  const method = <Q, A>(
+    name: string,
+    decode: (bytes: Buffer) => Q,
+    encode: (message: A) => { finish(): Uint8Array },
+  ) => ({
+    path: `/haadminapi.HAAdmin/${name}`,
+    requestStream: false,
+    responseStream: false,
+    requestDeserialize: decode,
+    requestSerialize: () => Buffer.alloc(0),
+    responseSerialize: (message: A) => Buffer.from(encode(message).finish()),
+    responseDeserialize: () => undefined as never,
+  });
+  server.addService(
+    {
+      Status: method('Status', () => ({}), HAStatusResponse.encode),
+      Promote: method('Promote', (bytes) => PromoteRequest.decode(bytes), PromoteResponse.encode),
+      Demote: method('Demote', () => ({}), PromoteResponse.encode),
+    },
+    {
+      Status: (_: unknown, done: (error: null, value: HAStatusResponse) => void) => done(null, state),
+      Promote: (call: { request: PromoteRequest }, done: (error: object | null, value?: PromoteResponse) => void) => {
+        forced.push(call.request.force);
+        const refusal = { code: grpcCodes.FAILED_PRECONDITION, details: 'the peer is active' };
+        return call.request.force ? done(null, { state: 'active' }) : done(refusal);
+      },
+      Demote: (_: unknown, done: (error: null, value: PromoteResponse) => void) => done(null, { state: 'replicating' }),
+    },
+  );
+  const port = await new Promise<number>((resolve, reject) =>
+    server.bindAsync('127.0.0.1:0', ServerCredentials.createInsecure(), (error, bound) =>
+      error ? reject(error) : resolve(bound),
+    ),
+  );
+  return { address: `127.0.0.1:${port}`, forced, stop: () => server.forceShutdown() };
+}
