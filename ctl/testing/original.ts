@@ -25,7 +25,7 @@ export interface TypedLine {
 }
 
 /** What a command did, without what is new at each time: times as days from now, certificates and keys by what they are. */
-export interface Outcome {
+export interface ComparedRun {
   readonly code: number;
   /** Parsed if it is YAML, whose form is free. */
   readonly out: unknown;
@@ -43,12 +43,12 @@ interface Written {
 const hub = { ARGOCD_AGENT_PRINCIPAL_CONTEXT: 'hub' };
 
 /** Runs a line with this project's tool. */
-export async function runOurs(contender: Contender, typed: TypedLine): Promise<Outcome> {
+export async function runOurs(contender: Contender, typed: TypedLine): Promise<ComparedRun> {
   const before = await written(contender.cluster);
   const args = [...words(contender, typed), '--kubeconfig', contender.kubeconfig];
   const input = (typed.answers ?? []).map((answer) => `${answer}\n`).join('');
   const config = ['--config', `${contender.home}/ctl.conf`];
-  return outcome(
+  return compared(
     contender,
     typed,
     before,
@@ -57,7 +57,7 @@ export async function runOurs(contender: Contender, typed: TypedLine): Promise<O
 }
 
 /** Runs a line with argocd-agent's own executable. It takes one answer for each question: it reads ahead otherwise. */
-export async function runOriginal(executable: string, contender: Contender, typed: TypedLine): Promise<Outcome> {
+export async function runOriginal(executable: string, contender: Contender, typed: TypedLine): Promise<ComparedRun> {
   const { kubeconfig, home } = contender;
   const before = await written(contender.cluster);
   const env = { TZ: 'UTC', ...(typed.env ?? hub), KUBECONFIG: kubeconfig, HOME: home };
@@ -86,7 +86,7 @@ export async function runOriginal(executable: string, contender: Contender, type
     err += text;
   });
   const [code] = await once(child, 'close');
-  return outcome(contender, typed, before, { code: code ?? -1, out, err });
+  return compared(contender, typed, before, { code: code ?? -1, out, err });
 }
 
 function words({ home }: Contender, { line }: TypedLine): string[] {
@@ -96,7 +96,7 @@ function words({ home }: Contender, { line }: TypedLine): string[] {
     .filter((word) => word !== '');
 }
 
-async function outcome(contender: Contender, { line }: TypedLine, before: Written, run: CtlRun): Promise<Outcome> {
+async function compared(contender: Contender, { line }: TypedLine, before: Written, run: CtlRun): Promise<ComparedRun> {
   const plain = (text: string) => normalized(withoutHelp(text.replaceAll(contender.home, '<home>')));
   const after = await written(contender.cluster);
   const names = Object.keys({ ...before.versions, ...after.versions });

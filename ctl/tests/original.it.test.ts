@@ -8,12 +8,12 @@ import { borrowCluster, type SharedCluster } from '../../e2e/testbed/index.ts';
 import { configMaps, type KubeClient, secrets } from '../../lib/kube/index.ts';
 import { type HaAdminStub, startHaAdmin } from '../testing/ha-admin.ts';
 import { ensureNamespaces, twoContexts } from '../testing/lab.ts';
-import { type Contender, type Outcome, runOriginal, runOurs, type TypedLine } from '../testing/original.ts';
+import { type ComparedRun, type Contender, runOriginal, runOurs, type TypedLine } from '../testing/original.ts';
 
 // The same commands by this tool and by argocd-agent's own, against equal API servers.
 
 const original = process.env.ARGOCD_AGENTCTL_BIN ?? '';
-type Part = keyof Outcome;
+type Part = keyof ComparedRun;
 /** A line, or what is done to both clusters before the next ones. `wanted` says which parts differ: by which row of docs/argocd-agentctl.md. */
 type Step =
   | string
