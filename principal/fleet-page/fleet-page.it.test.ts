@@ -19,6 +19,7 @@ import { configMaps, namespaces } from '../../lib/kube/index.ts';
 // The page of a real principal, with a real agent, before a real API server.
 
 const key = 'the-key-that-argo-cd-signs-its-sessions-with';
+const extensionKey = 'the-key-by-which-argo-cd-asks-for-its-extension';
 let pair: Pair;
 let redis: Redis;
 let port: number;
@@ -29,7 +30,7 @@ beforeAll(async () => {
     principalArgs: [`--fleet-page-listen=127.0.0.1:${port}`, `--redis-server-address=127.0.0.1:${redis.port}`],
   });
   const { client } = pair.hub;
-  await put(client, 'argocd-secret', { 'server.secretkey': key });
+  await put(client, 'argocd-secret', { 'server.secretkey': key, 'fleet-page.extension.application': extensionKey });
   await client.create(configMaps, { metadata: { name: 'argocd-cm', namespace }, data: { 'accounts.alice': 'login' } });
   await client.create(configMaps, { metadata: { name: 'argocd-rbac-cm', namespace }, data: {} });
 });
@@ -48,8 +49,17 @@ function session(account: string): string {
 
 /** A page, by the hub's authority, as a browser with Argo CD's cookie gets it. */
 function get(path: string, token?: string): Promise<{ status: number; body: string }> {
+  return ask(path, token === undefined ? {} : { cookie: `other=1; argocd.token=${token}` });
+}
+
+/** What Argo CD's server gets for its UI extension, about an Application. */
+function askAbout(application: string, project: string, key = extensionKey) {
+  const headers = { 'argocd-application-name': application, 'argocd-project-name': project, 'x-fleet-page-key': key };
+  return ask('/extension/application', headers);
+}
+
+function ask(path: string, headers: Readonly<Record<string, string>>): Promise<{ status: number; body: string }> {
   const { promise, resolve, reject } = Promise.withResolvers<{ status: number; body: string }>();
-  const headers = token === undefined ? {} : { cookie: `other=1; argocd.token=${token}` };
   request({ host: '127.0.0.1', port, path, headers, ca: pair.authority.certificate }, async (response) => {
     const body = (await response.toArray()).join('');
     resolve({ status: response.statusCode ?? 0, body });
@@ -91,6 +101,24 @@ test('the fleet of a real hub, for those alone who may see it', async () => {
     async () => (await get(`/clusters/${name}`, session('admin'))).body.includes(`${name}/shop`),
     details,
   );
+
+  const way = await askAbout(`${name}:shop`, 'default');
+  expect(way.status).toBe(200);
+  expect(JSON.parse(way.body)).toMatchObject({
+    waitsAt: 'compared',
+    agent: name,
+    cluster: { state: 'Ready' },
+    stations: [
+      { station: 'hub', isDone: true, text: `${name}/shop, generation 1` },
+      { station: 'agent', isDone: true },
+      { station: 'compared', isDone: false },
+      { station: 'synced', isDone: false },
+      { station: 'healthy', isDone: false },
+    ],
+  });
+  expect((await askAbout(`${name}:shop`, 'another')).status).toBe(404);
+  expect((await askAbout(`${name}:none`, 'default')).status).toBe(404);
+  expect((await askAbout(`${name}:shop`, 'default', `${extensionKey}x`)).status).toBe(401);
 
   await Promise.all(Array.from({ length: 49 }, (_, index) => mapAgent(hub.client, `more-${index}`)));
   await until(

@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { Logger } from '../../lib/base/index.ts';
+import type { ExtensionCaller } from './access/extension-callers.ts';
 import type { PageAccess } from './access/page-access.ts';
 import type { PageViewer } from './access/page-viewers.ts';
 import { TokenRefusedError } from './access/session-tokens.ts';
@@ -9,10 +10,11 @@ import { readPageAssets } from './page-assets.ts';
 import type { PageLenses } from './page-lenses.ts';
 import type { PageAnswer, PageRequest } from './page-server.ts';
 import { clusterPage, clusterRegions, type ListedApplications } from './view/cluster-page.ts';
+import { type ApplicationWay, clusterData, totalsData, wayData } from './view/extension-data.ts';
 import type { SafeHtml } from './view/html.ts';
 import { page } from './view/layout.ts';
 import { forbiddenNotice, notFoundNotice, signInNotice } from './view/notices.ts';
-import { overview } from './view/overview.ts';
+import { overview, overviewContent } from './view/overview.ts';
 import { pageQuery } from './view/page-query.ts';
 import type { ViewerStream } from './viewer-stream.ts';
 
@@ -21,6 +23,8 @@ const mostStreams = 200;
 const mostStreamsOfOne = 20;
 /** How often it is looked at whether a viewer who stays may still see what they see. */
 const recheckMs = 60_000;
+/** Questions about Applications that the API server is asked at once. */
+const mostQuestions = 20;
 
 const assets = readPageAssets();
 
@@ -30,6 +34,10 @@ export interface FleetPageOptions {
   readonly lenses: PageLenses;
   /** The Applications of an agent that a viewer may see. */
   readonly applications: (agent: string, viewer: PageViewer) => ListedApplications;
+  /** Where the change of an Application is; undefined when there is none of this project. */
+  readonly way: (application: ExtensionCaller['application']) => Promise<ApplicationWay | undefined>;
+  /** The path at which it is served, with slashes at both ends. */
+  readonly path: string;
   /** Where people log in, if Argo CD's own settings do not say it. */
   readonly loginUrl: string;
   readonly logger: Logger;
@@ -40,6 +48,7 @@ export interface FleetPageOptions {
 export class FleetPage {
   readonly #options: FleetPageOptions;
   readonly #streams = new Map<ViewerStream, string>();
+  #questions = 0;
 
   constructor(options: FleetPageOptions) {
     this.#options = options;
@@ -54,15 +63,18 @@ export class FleetPage {
   /** Answers a request; undefined when it has become a stream. */
   async handle(request: PageRequest, response: ServerResponse): Promise<PageAnswer | undefined> {
     const { path, search } = request;
-    const asset = /^\/assets\/([a-z.]+)$/.exec(path)?.[1];
+    const asset = /^\/assets\/([a-z.-]+)$/.exec(path)?.[1];
     if (asset !== undefined && Object.hasOwn(assets, asset)) {
       const { type, body } = assets[asset as keyof typeof assets];
       return {
         status: 200,
         type,
-        body,
+        body: asset === 'extension-fleet.js' ? body.toString().replace('{{path}}', this.#options.path) : body,
         headers: { 'cache-control': search === '' ? 'public, max-age=300' : 'public, max-age=31536000, immutable' },
       };
+    }
+    if (path.startsWith('/extension/')) {
+      return this.#extension(request, response);
     }
     const root = path
       .slice(1)
@@ -127,12 +139,60 @@ export class FleetPage {
     return { status, type: 'text/html; charset=utf-8', body: page(frame).text };
   }
 
-  #stream(request: PageRequest, response: ServerResponse, viewer: PageViewer, lens: FleetLens): PageAnswer | undefined {
-    const { signal } = this.#options;
-    const own = [...this.#streams.values()].filter((name) => name === viewer.name).length;
-    if (this.#streams.size >= mostStreams || own >= mostStreamsOfOne) {
-      return { status: 503, type: 'text/plain', body: 'too many viewers\n', headers: { 'retry-after': '30' } };
+  /** Answers Argo CD's server, which has checked who asks and what they may see. */
+  async #extension(request: PageRequest, response: ServerResponse): Promise<PageAnswer | undefined> {
+    const { access, lenses, way } = this.#options;
+    const caller = access.extensionCaller(request);
+    if (caller === undefined) {
+      return plain(401, 'only Argo CD itself may ask here, by its proxy extension');
     }
+    if (request.path === '/extension/clusters' && caller.extension === 'clusters') {
+      const name = `extension ${caller.user}`;
+      return this.#startStream(name, response, (signal) => {
+        const lens = lenses.whole;
+        const content = { entry: clusterData, regions: { totals: () => totalsData(lens) } };
+        const stream = streamOverview({ response, lens, content, since: 'nothing', signal });
+        // It is asked for again, and Argo CD looks at the rights again.
+        const end = setTimeout(() => stream?.end(true), recheckMs);
+        response.once('close', () => clearTimeout(end));
+        return stream;
+      });
+    }
+    if (request.path === '/extension/application' && caller.extension === 'application') {
+      if (this.#questions >= mostQuestions) {
+        return plain(503, 'too many questions at once', { 'retry-after': '5' });
+      }
+      this.#questions += 1;
+      const found = await way(caller.application).finally(() => {
+        this.#questions -= 1;
+      });
+      return found === undefined
+        ? plain(404, 'there is no such Application on the hub')
+        : { status: 200, type: 'application/json', body: wayData(found, lenses.whole.get(found.agent ?? '')) };
+    }
+    return plain(404, 'there is nothing here');
+  }
+
+  #startStream(
+    name: string,
+    response: ServerResponse,
+    start: (signal: AbortSignal) => ViewerStream | undefined,
+  ): PageAnswer | undefined {
+    const own = [...this.#streams.values()].filter((each) => each === name).length;
+    if (this.#streams.size >= mostStreams || own >= mostStreamsOfOne) {
+      return plain(503, 'too many viewers', { 'retry-after': '30' });
+    }
+    const stream = start(this.#options.signal);
+    if (stream === undefined) {
+      const body = 'retry: 2000\nevent: reload\ndata: {}\n\n';
+      return { status: 200, type: 'text/event-stream; charset=utf-8', body };
+    }
+    this.#streams.set(stream, name);
+    response.once('close', () => this.#streams.delete(stream));
+    return undefined;
+  }
+
+  #stream(request: PageRequest, response: ServerResponse, viewer: PageViewer, lens: FleetLens): PageAnswer | undefined {
     const given = new URLSearchParams(request.search);
     const agent = given.get('cluster');
     const since = Number(request.header('last-event-id') ?? given.get('since') ?? Number.NaN);
@@ -141,25 +201,24 @@ export class FleetPage {
       return cluster && clusterRegions(cluster, this.#options.applications(agent ?? '', viewer));
     };
     const view = given.get('view') === 'table' ? 'table' : 'map';
-    const stream =
-      agent === null
-        ? streamOverview({ response, lens, view, since, signal })
-        : streamCluster({ response, lens, agent, regions, signal });
-    if (stream === undefined) {
-      const body = 'retry: 2000\nevent: reload\ndata: {}\n\n';
-      return { status: 200, type: 'text/event-stream; charset=utf-8', body };
-    }
-    this.#streams.set(stream, viewer.name);
-    const recheck = setInterval(() => void this.#recheck(request, stream, viewer), recheckMs);
-    const left = viewer.expires === undefined ? undefined : viewer.expires.getTime() - Date.now();
-    // A timer of more than 24 days would end at once.
-    const expiry = left === undefined || left > 2 ** 31 - 1 ? undefined : setTimeout(() => stream.end(true), left);
-    response.once('close', () => {
-      clearInterval(recheck);
-      clearTimeout(expiry);
-      this.#streams.delete(stream);
+    return this.#startStream(viewer.name, response, (signal) => {
+      const stream =
+        agent === null
+          ? streamOverview({ response, lens, content: overviewContent(lens, view), since, signal })
+          : streamCluster({ response, lens, agent, regions, signal });
+      if (stream === undefined) {
+        return undefined;
+      }
+      const recheck = setInterval(() => void this.#recheck(request, stream, viewer), recheckMs);
+      const left = viewer.expires === undefined ? undefined : viewer.expires.getTime() - Date.now();
+      // A timer of more than 24 days would end at once.
+      const expiry = left === undefined || left > 2 ** 31 - 1 ? undefined : setTimeout(() => stream.end(true), left);
+      response.once('close', () => {
+        clearInterval(recheck);
+        clearTimeout(expiry);
+      });
+      return stream;
     });
-    return undefined;
   }
 
   async #recheck(request: PageRequest, stream: ViewerStream, viewer: PageViewer): Promise<void> {
@@ -168,6 +227,10 @@ export class FleetPage {
       stream.end(true);
     }
   }
+}
+
+function plain(status: number, text: string, headers: Readonly<Record<string, string>> = {}): PageAnswer {
+  return { status, type: 'text/plain; charset=utf-8', body: `${text}\n`, headers };
 }
 
 function titleOf({ totals }: FleetLens): string {

@@ -1,7 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { FleetLens } from './model/fleet-lens.ts';
-import { clusterEntry, type EntryView } from './view/cluster-entry.ts';
-import { overviewRegion, overviewRegions } from './view/overview.ts';
+import type { FleetCluster } from './model/fleet-model.ts';
 import { ViewerStream } from './viewer-stream.ts';
 
 /** Clusters in one message. */
@@ -9,21 +8,34 @@ const batch = 100;
 /** A cluster's page has a list, which is made anew for each change. */
 const clusterPageMs = 1_000;
 
-/** Tells a viewer of the first page what changes after a revision. Undefined: too much has happened, load it anew. */
+/** What a viewer of the whole fleet is shown. */
+export interface FleetContent {
+  /** Of one cluster. */
+  entry(cluster: FleetCluster): unknown;
+  /** Of all together: each is sent when it has become another text. */
+  readonly regions: Readonly<Record<string, () => string>>;
+}
+
+/**
+ * Tells a viewer of the whole fleet what changes after a revision, or first everything. Undefined: too much has happened, load
+ * it anew.
+ */
 export function streamOverview(options: {
   response: ServerResponse;
   lens: FleetLens;
-  view: EntryView;
-  since: number;
+  content: FleetContent;
+  since: number | 'nothing';
   signal: AbortSignal;
 }): ViewerStream | undefined {
-  const { response, lens, view, since, signal } = options;
-  const dirty = lens.model.changedSince(since);
+  const { response, lens, content, since, signal } = options;
+  const dirty =
+    since === 'nothing'
+      ? new Set([...lens.clusters()].map(({ facts }) => facts.agent))
+      : lens.model.changedSince(since);
   if (dirty === undefined) {
     return undefined;
   }
   // At most one entry per cluster, however slow the viewer is.
-  const names = Object.keys(overviewRegions) as (keyof typeof overviewRegions)[];
   const sent = new Map<string, string>();
   let isDue = true;
   const next = () => {
@@ -31,15 +43,15 @@ export function streamOverview(options: {
       return undefined;
     }
     isDue = false;
-    const entries: Record<string, string | null> = {};
+    const entries: Record<string, unknown> = {};
     for (const agent of [...dirty].slice(0, batch)) {
       dirty.delete(agent);
       const cluster = lens.get(agent);
-      entries[agent] = cluster === undefined ? null : clusterEntry(cluster, view);
+      entries[agent] = cluster === undefined ? null : content.entry(cluster);
     }
     const regions: Record<string, string> = {};
-    for (const name of names) {
-      const now = overviewRegion(lens, name);
+    for (const [name, region] of Object.entries(content.regions)) {
+      const now = region();
       if (sent.get(name) !== now) {
         sent.set(name, now);
         regions[name] = now;

@@ -27,6 +27,11 @@ export class PageLenses {
     access.onChange(() => this.#forget());
   }
 
+  /** The whole fleet, for those of whom Argo CD has said that they may see it. */
+  get whole(): FleetLens {
+    return this.#whole;
+  }
+
   /** What a viewer may see; undefined when that is no cluster of those that there are. */
   of(viewer: PolicySubject): FleetLens | undefined {
     if (this.#access.seesAllClusters(viewer)) {

@@ -7,6 +7,7 @@ import { gzip } from 'node:zlib';
 import { type Logger, listenHost, plainAddress } from '../../lib/base/index.ts';
 import { FatalError } from '../../lib/ops/index.ts';
 import { type ServerTls, secureContextOptions } from '../../lib/wire/index.ts';
+import type { ExtensionHeader } from './access/extension-callers.ts';
 import type { PageCaller } from './access/page-viewers.ts';
 
 /** An answer with a body. */
@@ -24,7 +25,7 @@ export interface PageRequest {
   /** With the question mark, or empty. */
   readonly search: string;
   readonly caller: PageCaller;
-  header(name: 'last-event-id'): string | undefined;
+  header(name: 'last-event-id' | ExtensionHeader): string | undefined;
 }
 
 /** Answers requests: with a body, or by itself. */

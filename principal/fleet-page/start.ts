@@ -5,11 +5,13 @@ import { type RunningProgram, startInformer } from '../../lib/bridge/index.ts';
 import { connectionRecord } from '../../lib/clusters/index.ts';
 import { type ConfigMap, configMaps, type KubeObject, keyOf, type Lease, parseKey } from '../../lib/kube/index.ts';
 import { decodeSecret, followSecret, parseTrust, Reloadable } from '../../lib/ops/index.ts';
+import { shownApplications, stationsOf } from '../../lib/way/index.ts';
 import type { ServerTls } from '../../lib/wire/index.ts';
 import type { PrincipalEngine } from '../engine.ts';
 import type { PrincipalInputs } from '../inputs.ts';
 import { firstMaterial } from '../live/key-material.ts';
 import type { PrincipalSettings } from '../settings.ts';
+import type { ExtensionCaller } from './access/extension-callers.ts';
 import { PageAccess } from './access/page-access.ts';
 import type { PageViewer } from './access/page-viewers.ts';
 import { FleetPage } from './fleet-page.ts';
@@ -56,8 +58,18 @@ export function startFleetPage(context: {
       ),
       (application) => access.rights.seesApplication(viewer, application),
     );
-  const loginUrl = settings.flags['fleet-page-login-url'];
-  const page = new FleetPage({ access: access.rights, lenses, applications, loginUrl, logger, signal });
+  // Asked of the API server: caches do not keep who wrote what when.
+  const way = async ({ project, namespace, name }: ExtensionCaller['application']) => {
+    const hub = await program.client.get(shownApplications, { namespace, name }, signal);
+    if (hub === undefined || (hub.spec?.project || 'default') !== project) {
+      return undefined;
+    }
+    const agent = tally.agentOf(hub as unknown as Application);
+    const record = agent === undefined ? undefined : recordOf(inputs, agent);
+    return { agent, stations: stationsOf({ hub, agent, record, copy: undefined }) };
+  };
+  const { 'fleet-page-login-url': loginUrl, 'fleet-page-path': path } = settings.flags;
+  const page = new FleetPage({ access: access.rights, lenses, applications, way, path, loginUrl, logger, signal });
   const ended = serve(context, page, access.settled).finally(() => model.close());
   return { refused: (agent, message) => model.refused(agent, message), ended };
 }
@@ -81,10 +93,6 @@ function followFleet(
     );
     return counts.reduce((sum, count) => sum + (count?.values[0]?.value ?? 0), 0);
   };
-  const recordOf = (agent: string) => {
-    const record = caches.Leases.byIndex('agent', agent)[0];
-    return record && connectionRecord(record);
-  };
   const model = new FleetModel({
     agents: () => agents.names(),
     messages,
@@ -94,7 +102,7 @@ function followFleet(
         return undefined;
       }
       const session = open.get(agent);
-      const record = recordOf(agent);
+      const record = recordOf({ caches }, agent);
       // Connected to another replica, or to a former process that the agent has not come back from yet.
       const elsewhere = record?.isConnected === true && record.holder !== identity ? dateOf(record.since) : undefined;
       const certificate = session?.session.peer.certificate;
@@ -136,6 +144,12 @@ function followFleet(
   signal.addEventListener('abort', () => clearInterval(sampler), { once: true });
   void model.sample();
   return { model, tally };
+}
+
+/** The record of an agent's connection. */
+function recordOf({ caches }: Pick<PrincipalInputs, 'caches'>, agent: string) {
+  const record = caches.Leases.byIndex('agent', agent)[0];
+  return record && connectionRecord(record);
 }
 
 /** Argo CD's accounts and rights. `settled`: they have been read, or may not be. */

@@ -3,6 +3,7 @@ import type { Logger } from '../../../lib/base/index.ts';
 import type { ConfigMap, Secret } from '../../../lib/kube/index.ts';
 import { decodeSecret } from '../../../lib/ops/index.ts';
 import { ArgoPolicy, type PolicyRequest, type PolicySubject } from './argo-policy.ts';
+import { type ExtensionCaller, type ExtensionHeader, extensionCaller } from './extension-callers.ts';
 import { identifyViewer, type PageCaller, type PageViewer, type TrustedProxies } from './page-viewers.ts';
 
 /** A cache as {@link PageAccess} reads it. */
@@ -63,6 +64,11 @@ export class PageAccess {
   identify(caller: PageCaller): Promise<PageViewer> {
     const { proxies, isRevoked } = this.#sources;
     return identifyViewer(caller, { proxies, isRevoked, argo: { settings: this.#settings(), secrets: this.#secrets } });
+  }
+
+  /** The request of Argo CD's server for its UI extension; undefined for any other. */
+  extensionCaller(request: { header(name: ExtensionHeader): string | undefined }): ExtensionCaller | undefined {
+    return extensionCaller((name) => request.header(name), this.#secrets);
   }
 
   /** Whether the subject may get every cluster, whatever it is called. */

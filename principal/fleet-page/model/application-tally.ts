@@ -17,18 +17,19 @@ const none: ApplicationCounts = { total: 0, health: {}, sync: {} };
 
 /** Counts the hub's Applications by agent, health and sync status. One change costs the same whatever the fleet. */
 export class ApplicationTally {
-  readonly #agentOf: (application: Application) => string | undefined;
+  /** The agent that has an Application. */
+  readonly agentOf: (application: Application) => string | undefined;
   readonly #counted = new Map<string, Counted>();
   readonly #tallies = new Map<string, Tally>();
 
   constructor(agentOf: (application: Application) => string | undefined) {
-    this.#agentOf = agentOf;
+    this.agentOf = agentOf;
   }
 
   /** Counts an Application as it is now. Returns the agents whose counts have changed. */
   put(key: string, application: Application): string[] {
     const before = this.#counted.get(key);
-    const agent = this.#agentOf(application);
+    const agent = this.agentOf(application);
     const { health, sync } = application.status ?? {};
     const now =
       agent === undefined

@@ -3,7 +3,7 @@ import { SignJWT } from 'jose';
 import type { ConfigMap, Secret } from '../../../lib/kube/index.ts';
 import { PageAccess } from '../access/page-access.ts';
 import type { TrustedProxies } from '../access/page-viewers.ts';
-import { FleetPage } from '../fleet-page.ts';
+import { FleetPage, type FleetPageOptions } from '../fleet-page.ts';
 import type { ApplicationCounts, ClusterSigns } from '../model/cluster-facts.ts';
 import { FleetModel } from '../model/fleet-model.ts';
 import { PageLenses } from '../page-lenses.ts';
@@ -12,6 +12,12 @@ import type { ListedApplications } from '../view/cluster-page.ts';
 
 /** Signs the sessions of {@link MadeUpFleet}. */
 export const madeUpKey = 'a-key-that-signs-the-sessions-of-a-test';
+
+/** By which Argo CD's server shows for which UI extension it asks {@link MadeUpFleet}. */
+export const madeUpExtensionKeys = {
+  application: 'the-key-of-the-extension-about-one-application',
+  clusters: 'the-key-of-the-extension-about-all-clusters',
+};
 
 /** What a test says about a cluster; what it leaves out is well. */
 export type MadeUpCluster = Partial<Omit<ClusterSigns, 'agent' | 'pendingSince' | 'refused'>>;
@@ -53,6 +59,7 @@ export async function serveMadeUpFleet(
     proxies?: TrustedProxies;
     path?: string;
     applications?: (agent: string) => ListedApplications;
+    way?: FleetPageOptions['way'];
     isRevoked?: (id: string) => Promise<boolean>;
   } = {},
 ): Promise<MadeUpFleet> {
@@ -85,6 +92,8 @@ export async function serveMadeUpFleet(
     metadata: { name: 'argocd-secret', namespace },
     data: {
       'server.secretkey': Buffer.from(madeUpKey).toString('base64'),
+      'fleet-page.extension.application': Buffer.from(madeUpExtensionKeys.application).toString('base64'),
+      'fleet-page.extension.clusters': Buffer.from(madeUpExtensionKeys.clusters).toString('base64'),
       'accounts.robot.tokens': Buffer.from(JSON.stringify([{ id: 'robot-1', iat: 1 }])).toString('base64'),
     },
   });
@@ -99,15 +108,17 @@ export async function serveMadeUpFleet(
   });
   const lenses = new PageLenses(model, access, (agent) => [{ server: `https://${agent}.example.com`, project: '' }]);
   const ending = new AbortController();
+  const path = options.path ?? '/';
   const page = new FleetPage({
     access,
     lenses,
+    way: options.way ?? (async () => undefined),
+    path,
     applications: options.applications ?? (() => ({ shown: [], more: 0, withheld: 0 })),
     loginUrl: '',
     logger,
     signal: ending.signal,
   });
-  const path = options.path ?? '/';
   const server = await servePages({
     address: { host: '127.0.0.1', port: 0 },
     path,

@@ -1,3 +1,4 @@
+import type { FleetContent } from '../fleet-streams.ts';
 import {
   type CertificateTerm,
   certificateTerms,
@@ -8,13 +9,13 @@ import {
 } from '../model/cluster-facts.ts';
 import { endingCertificates, type FleetLens } from '../model/fleet-lens.ts';
 import { rankedBars, shareBar, timeline } from './charts.ts';
-import { clusterEntry, clusterPath } from './cluster-entry.ts';
+import { clusterEntry, clusterPath, type EntryView } from './cluster-entry.ts';
 import { abridged, html, SafeHtml } from './html.ts';
 import { type FleetOrder, fleetOrders, isAsked, type PageQuery, queryText, sortedBy } from './page-query.ts';
 import { counted, moment, numeral, silentGlyph, stateWords, termWords } from './words.ts';
 
 /** The parts of the first page that show sums, by the names under which changes of them are sent. */
-export const overviewRegions = {
+const overviewRegions = {
   headline,
   states,
   attention,
@@ -29,7 +30,7 @@ const mostVersions = 8;
 const states4 = clusterStates.toReversed();
 
 /** A region, made once for each change of the sums. */
-export function overviewRegion(lens: FleetLens, name: keyof typeof overviewRegions): string {
+function overviewRegion(lens: FleetLens, name: keyof typeof overviewRegions): string {
   const known = lens.rendered.get(name);
   if (known !== undefined) {
     return known;
@@ -37,6 +38,13 @@ export function overviewRegion(lens: FleetLens, name: keyof typeof overviewRegio
   const made = overviewRegions[name](lens).text;
   lens.rendered.set(name, made);
   return made;
+}
+
+/** What streams send of the first page: its entries in a view, and its regions. */
+export function overviewContent(lens: FleetLens, view: EntryView): FleetContent {
+  const names = Object.keys(overviewRegions) as (keyof typeof overviewRegions)[];
+  const regions = Object.fromEntries(names.map((name) => [name, () => overviewRegion(lens, name)]));
+  return { entry: (cluster) => clusterEntry(cluster, view), regions };
 }
 
 /** The content of the first page. */
