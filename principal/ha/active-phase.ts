@@ -11,7 +11,7 @@ import { replicationAccess } from './access.ts';
 import { startApplicationSets } from './application-sets.ts';
 import { isMirror, replicatedKinds } from './kinds.ts';
 import type { HaMetrics } from './metrics.ts';
-import { ReplicationSource } from './replication-source.ts';
+import { ReplicationSource, type Undelivered } from './replication-source.ts';
 import type { HaSettings } from './settings.ts';
 import { type HaStateMachine, refusalIn } from './states.ts';
 
@@ -36,10 +36,10 @@ export interface ActiveHub {
   connectedAgents(): number;
   /**
    * Ends what writes. Agents are sent away first, so that they turn to the other principal at once.
-   * @param mayWrite whether the records of agents' connections may still be written
-   * @returns how many objects no standby has acknowledged
+   * @param why `lost` when nothing may be written any more; after a demotion standbys get all that users have changed
+   * @returns what standbys lack; undefined when nobody knows, because nothing may be written
    */
-  stop(mayWrite: boolean): Promise<number>;
+  stop(why: 'demoted' | 'lost' | 'stopped'): Promise<Undelivered | undefined>;
 }
 
 /**
@@ -116,7 +116,8 @@ export async function startActiveHub(context: PhaseContext, fence: () => void): 
   return {
     source,
     connectedAgents: () => servers.connectedAgents().length,
-    async stop(mayWrite) {
+    async stop(why) {
+      const mayWrite = why !== 'lost';
       servers.endAgents(refusalIn(machine.current) ?? 'the principal is shutting down');
       writing.abort(new Error('this principal is not active any more'));
       await Promise.all([engine.ended, servers.ended]);
@@ -125,7 +126,7 @@ export async function startActiveHub(context: PhaseContext, fence: () => void): 
       }
       await engine.flushEvents();
       isWriter = false;
-      const left = mayWrite ? await source.drained(drainMs) : 0;
+      const left = mayWrite ? await source.drained(drainMs, why === 'demoted') : undefined;
       source.end(refusalIn(machine.current) ?? 'the principal is shutting down');
       await servers.closeAgents();
       unlisten();

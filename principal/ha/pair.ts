@@ -239,12 +239,17 @@ class Pair {
       this.#machine.to('disconnected');
       this.#logger.error({}, 'this principal may have been replaced by the other hub: it serves no agents any more');
     }
-    const left = await this.#active?.stop(!isLost);
+    const left = await this.#active?.stop(isLost ? 'lost' : demoted() ? 'demoted' : 'stopped');
     this.#active = undefined;
     ending.abort(new Error('the phase has ended'));
     this.#unregister(registered);
-    if (left !== undefined && left > 0) {
-      this.#logger.error({ objects: left }, 'no standby has acknowledged the newest state of some objects');
+    if (left !== undefined && left.objects > 0) {
+      this.#logger.error({ objects: left.objects }, 'no standby has acknowledged the newest state of some objects');
+    } else if (demoted() && !(left?.isFollowed && left.isKnown)) {
+      this.#logger.error(
+        {},
+        'no standby has acknowledged the newest changes, as far as is known: they may be on this hub alone',
+      );
     }
     this.#demotion?.resolve(this.#machine.current);
     this.#demotion = undefined;

@@ -1,4 +1,4 @@
-import { type Logger, sleep } from '../../lib/base/index.ts';
+import { type Logger, sleep, withDeadline } from '../../lib/base/index.ts';
 import { type KubeClient, type KubeObject, type ObjectKey, WorkQueue } from '../../lib/kube/index.ts';
 import { GrpcError, grpcStatus, type ReplicaHandlers, type ReplicaStream } from '../../lib/wire/index.ts';
 import type {
@@ -35,6 +35,16 @@ export interface ReplicationSourceOptions {
   sent(): void;
   readonly logger: Logger;
   readonly signal: AbortSignal;
+}
+
+/** What standbys lack of a hub that is not active any more. */
+export interface Undelivered {
+  /** Objects whose newest state has been sent, or was to be, and has not been acknowledged. */
+  readonly objects: number;
+  /** Whether a standby follows, which has all others. */
+  readonly isFollowed: boolean;
+  /** Whether these are all: the caches have caught up with what users have changed. */
+  readonly isKnown: boolean;
 }
 
 /**
@@ -172,14 +182,29 @@ export class ReplicationSource {
     };
   }
 
-  /** Resolves when every standby has acknowledged everything, or after `ms`. Returns the number of objects that are left. */
-  async drained(ms: number): Promise<number> {
+  /**
+   * Resolves when every standby has acknowledged everything, at once when none follows, or after `ms`.
+   * @param catchesUp also what the API server has taken before this call and the caches have not
+   */
+  async drained(ms: number, catchesUp: boolean): Promise<Undelivered> {
+    const { kinds, signal, logger } = this.#options;
     const until = performance.now() + ms;
+    const caches = [...new Set(kinds.map(({ informer }) => informer))];
+    const isKnown =
+      catchesUp &&
+      (await withDeadline(signal, ms, (late) => Promise.all(caches.map((cache) => cache.caughtUp(late)))).then(
+        () => true,
+        (error: unknown) => {
+          logger.warn({ error }, 'what users have changed last on this hub is not known');
+          return false;
+        },
+      ));
     const left = () => this.followers.reduce((sum, follower) => sum + follower.lag, 0) + this.#deletions.length;
-    while ((left() > 0 || !this.#deletions.isIdle) && performance.now() < until) {
+    const isInStep = () => left() === 0 && this.#deletions.isIdle && this.followers.every(({ isReady }) => isReady);
+    while (!isInStep() && performance.now() < until) {
       await sleep(20);
     }
-    return left();
+    return { objects: left(), isFollowed: this.followers.some(({ isReady }) => isReady), isKnown };
   }
 
   /** Ends the streams of all standbys. */

@@ -229,6 +229,35 @@ test('a handler that throws or rejects is logged and does not affect the others'
   ).toEqual(['broken handler ns/a', 'broken promise ns/a', 'broken handler ns/b']);
 });
 
+test('a cache without a watch is caught up when it has got the changes and deletions that it did not see', async () => {
+  kind.put(map('a', '1'));
+  kind.put(map('b', '1'));
+  const i = await started({ pageSize: 1 });
+  await i.caughtUp(stop.signal);
+  const order: string[] = [];
+  kind.breakWatches(new ConnectionError('broken', { code: 'ECONNRESET', sent: true }), () => {
+    kind.put(map('a', '2'));
+    kind.remove('ns/b');
+    kind.put(map('c', '1'));
+  });
+  i.subscribe({ deleted: (o) => order.push(`deleted ${text(o)}`) });
+  i.subscribe({ updated: (_, now) => order.push(`updated ${text(now)}`) });
+  i.subscribe({ added: (o, initial) => initial || order.push(`added ${text(o)}`) });
+  await i.caughtUp(stop.signal);
+  expect(order.toSorted()).toEqual(['added c=1', 'deleted b=1', 'updated a=2']);
+});
+
+test('waiting for a cache to be caught up ends with its signal, or when the server cannot be asked', async () => {
+  const i = informer();
+  kind.put(map('a', '1'));
+  const end = new AbortController();
+  const waiting = expect(i.caughtUp(end.signal)).rejects.toThrow('enough');
+  end.abort(new Error('enough'));
+  await waiting;
+  kind.refuse = [new ApiError({ status: 403, reason: 'Forbidden', message: 'no' })];
+  await expect(i.caughtUp(stop.signal)).rejects.toThrow('no');
+});
+
 test('a late subscriber gets every object once; a removed one gets nothing', async () => {
   kind.put(map('a', '1'));
   const i = await started();

@@ -3,6 +3,7 @@ import { abortable, type Logger } from '../../base/index.ts';
 import type { KubeClient, ListOptions } from '../client.ts';
 import { isForbidden } from '../errors.ts';
 import { type KubeObject, keyOf, type ObjectKey, type ResourceType } from '../types.ts';
+import { cacheCaughtUp } from './caught-up.ts';
 import { IndexedStore, type Indexer } from './indexed-store.ts';
 import { type ReflectorStats, reflect } from './reflector.ts';
 
@@ -112,6 +113,20 @@ export class Informer<T extends KubeObject> {
    */
   async settled(signal?: AbortSignal): Promise<void> {
     await abortable(Promise.race([this.#firstList.promise, this.#refused.promise]), signal);
+  }
+
+  /**
+   * Resolves when the cache has everything that the API server had taken before this call, which costs a list.
+   * @throws the signal's reason when aborted; ApiError or ConnectionError when the API server cannot be asked
+   */
+  caughtUp(signal: AbortSignal): Promise<void> {
+    const { client, namespace, labelSelector, fieldSelector, pageSize = 500 } = this.#options;
+    const selection = { namespace, labelSelector, fieldSelector };
+    return cacheCaughtUp(
+      this,
+      (next) => client.listPage(this.type, { ...selection, limit: pageSize, continue: next, signal }),
+      signal,
+    );
   }
 
   /** Whether the cache has been complete once. */

@@ -1,0 +1,71 @@
+import { expect, test } from 'vitest';
+import type { Informer, KubeObject } from '../../lib/kube/index.ts';
+import type { ReplicaStream } from '../../lib/wire/index.ts';
+import { hubApplicationSets, type ReplicatedKind } from './kinds.ts';
+import { ReplicationSource } from './replication-source.ts';
+
+const quiet = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
+
+function source(kinds: readonly ReplicatedKind[] = []): ReplicationSource {
+  return new ReplicationSource({
+    kinds,
+    client: {
+      get: async () => undefined,
+      mergePatch: async () => Promise.reject(new Error('nothing is written here')),
+    },
+    principalUid: 'hub-1',
+    namespace: 'argocd',
+    agents: () => [],
+    agentOf: () => undefined,
+    firstAckMs: 60_000,
+    sent: () => undefined,
+    logger: quiet,
+    signal: new AbortController().signal,
+  });
+}
+
+const stream: ReplicaStream = {
+  address: '127.0.0.1:1',
+  send: () => true,
+  onDrain: () => undefined,
+  end: () => undefined,
+  ended: false,
+};
+
+test('a hub that nobody follows does not say that a standby has everything', async () => {
+  expect(await source().drained(10_000, true)).toEqual({ objects: 0, isFollowed: false, isKnown: true });
+});
+
+test('a standby has everything only when it has taken its snapshot', async () => {
+  const hub = source();
+  const follower = hub.subscribe(stream, {}, 'hub2');
+  expect(await hub.drained(60, true)).toEqual({ objects: 0, isFollowed: false, isKnown: true });
+  const drained = hub.drained(10_000, true);
+  follower.acknowledged(0n);
+  expect(await drained).toEqual({ objects: 0, isFollowed: true, isKnown: true });
+  follower.closed();
+  expect(await hub.drained(10_000, true)).toEqual({ objects: 0, isFollowed: false, isKnown: true });
+});
+
+test('what the API server has taken and the cache does not have yet is waited for', async () => {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const informer = { subscribe: () => () => undefined, list: () => [], caughtUp: () => promise };
+  const kind: ReplicatedKind = {
+    name: 'ApplicationSet',
+    target: 'applicationset',
+    type: hubApplicationSets,
+    informer: informer as unknown as Informer<KubeObject>,
+    includes: () => true,
+    yields: false,
+  };
+  const hub = source([kind]);
+  const follower = hub.subscribe(stream, {}, 'hub2');
+  follower.acknowledged(0n);
+  const order: string[] = [];
+  const drained = hub.drained(10_000, true).then((left) => order.push(`drained ${left.isKnown}`));
+  expect(await hub.drained(10_000, false)).toEqual({ objects: 0, isFollowed: true, isKnown: false });
+  order.push('caught up');
+  resolve();
+  await drained;
+  expect(order).toEqual(['caught up', 'drained true']);
+});
