@@ -3,6 +3,7 @@ import { benchHostile } from './hostile/main.ts';
 import { benchLive } from './live/main.ts';
 import { runLoad } from './load/run.ts';
 import { benchPropagation } from './propagation.ts';
+import { benchReport } from './report/main.ts';
 import { benchRotation } from './rotation.ts';
 import { benchConnect } from './scale/connect.ts';
 import { benchIdle } from './scale/idle.ts';
@@ -50,6 +51,10 @@ const benchmarks: Record<string, { summary: string; run: (args: string[]) => Pro
   hostile: {
     summary: 'one hostile agent at full speed beside 100 honest ones: their latency, memory of the principal',
     run: benchHostile,
+  },
+  report: {
+    summary: 'runs the main ones, and makes one page with plots of what they print',
+    run: benchReport,
   },
   load: {
     summary: 'the load generator alone: agents by the public protocol, for any principal',

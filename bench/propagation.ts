@@ -4,6 +4,7 @@ import { parseArgs } from 'node:util';
 import { type ArgoObject, application, type Pair, pairApplications, startPair } from '../e2e/pair/index.ts';
 import { Informer, type KubeClient, namespaces } from '../lib/kube/index.ts';
 import { latencies, latencyHeading, percentile } from './figures.ts';
+import { otherPrograms } from './other.ts';
 
 const help = `Usage: npm run bench -- propagation [--samples N] [--burst N]
 
@@ -36,7 +37,7 @@ export async function benchPropagation(args: string[]): Promise<void> {
     process.stdout.write(help);
     return;
   }
-  const pair = await startPair();
+  const pair = await startPair({ originals: otherPrograms() });
   const ended = new AbortController();
   try {
     const product = await way(pair, 'product', pair.name, 'argocd', ended.signal);

@@ -9,6 +9,7 @@ import { kubeconfigText } from '../../e2e/testbed/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import { configMaps, KubeClient, type KubeObject, namespaces } from '../../lib/kube/index.ts';
 import { issueCertificate } from '../../lib/pki/index.ts';
+import { otherPrograms } from '../other.ts';
 import { inParallel } from '../scale/in-parallel.ts';
 import { type Usage, usageOf } from '../scale/process-meter.ts';
 
@@ -48,7 +49,8 @@ export function configMap(name: string): KubeObject & { data: Record<string, str
 /** Starts everything, with so many objects and a log of so many bytes; the programs are processes of their own. */
 export async function startSetting(options: { objects: number; logBytes: number }): Promise<Setting> {
   const port = await freePort();
-  const pair = await startPair({ principalArgs: [`--resource-proxy-listen=127.0.0.1:${port}`] });
+  const principalArgs = [`--resource-proxy-listen=127.0.0.1:${port}`];
+  const pair = await startPair({ principalArgs, originals: { agent: otherPrograms().agent } });
   try {
     await pair.principal.says(/resource proxy serves/);
     const { client, dir } = pair.managed;

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Changes, Counts, LoadCommand, LoadReport } from '../load/protocol.ts';
+import { versionForOther } from '../other.ts';
 
 const script = new URL('../load/main.ts', import.meta.url).pathname;
 
@@ -35,6 +36,7 @@ export class Generator {
 
   private constructor({ server, pki, agents, applications }: GeneratorOptions) {
     this.#agents = agents;
+    const version = versionForOther();
     this.#process = spawn(
       process.execPath,
       [
@@ -43,6 +45,7 @@ export class Generator {
         `--pki=${pki}`,
         `--agents=${agents}`,
         `--applications=${applications}`,
+        ...(version === undefined ? [] : [`--version=${version}`]),
         '--remote',
       ],
       { stdio: ['pipe', 'pipe', 'inherit'] },

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort, namespace } from '../../e2e/pair/index.ts';
 import { type SupervisedProcess, spawnSupervised } from '../../e2e/testbed/index.ts';
+import { otherPrograms } from '../other.ts';
 import type { Hub } from './hub.ts';
 import { forgetPeak, type Usage, usageOf } from './process-meter.ts';
 
@@ -36,17 +37,18 @@ const inTwoGibibytes = '--max-old-space-size=1024 --max-semi-space-size=32';
 
 /**
  * Starts the principal as an installation does, and resolves when it serves agents. `PRINCIPAL_NODE_OPTIONS` replaces the
- * options of its Node.js, for profiles and other limits.
+ * options of its Node.js, for profiles and other limits; `PRINCIPAL_CMD` the whole program.
  * @throws Error with the end of its log when it ends instead
  */
 export async function startPrincipal(hub: Hub, args: readonly string[] = []): Promise<Principal> {
   const [port, metricsPort, healthPort] = await Promise.all([freePort(), freePort(), freePort()]);
   const logFile = join(hub.cluster.dir, `principal-${port}.log`);
   const began = performance.now();
+  const other = otherPrograms().principal;
   const child = await spawnSupervised(
-    process.execPath,
+    other ?? process.execPath,
     [
-      entry,
+      ...(other === undefined ? [entry] : []),
       'principal',
       `--kubeconfig=${hub.cluster.kubeconfig}`,
       `--namespace=${namespace}`,
