@@ -9,10 +9,10 @@ const hub = useHub(borrowCluster);
 
 test('who follows the fleet learns which cluster is enrolled, fails, recovers and leaves', async () => {
   const { ns, a, b } = hub;
-  let now = Date.now();
+  let aheadMs = 0;
   const seen: Record<string, unknown>[] = [];
   const report: FleetReporter['report'] = (type, subject, data) => void seen.push({ type, subject, ...data });
-  await hub.enroll({ clock: () => new Date(now), fleetEvents: { report } });
+  await hub.enroll({ clock: () => new Date(Date.now() + aheadMs), fleetEvents: { report } });
   const about = (cluster: string) => ({
     subject: `clusters/${cluster}`,
     cluster,
@@ -33,7 +33,7 @@ test('who follows the fleet learns which cluster is enrolled, fails, recovers an
 
   await hub.fixture.agentConnected(ns, b, false);
   await hub.fixture.conditionIs([ns, 'fleet'], 'ClustersReady', 'False');
-  now += 11 * 60_000;
+  aheadMs = 11 * 60_000;
   await hub.client.mergePatch(managedClusters, { name: b }, { metadata: { labels: { looked: 'at' } } });
   expect(await isReported('cluster-failing', b)).toMatchObject({ ...about(b), step: 'AgentConnected' });
   await hub.fixture.agentConnected(ns, b);
