@@ -19,6 +19,7 @@ import { argoApplications, argoAppProjects, detailedStores, namespaceCreator } f
 import { configMaps, type KubeClient, secrets } from '../lib/kube/index.ts';
 import type { Detail } from '../lib/ops/index.ts';
 import { type Delivered, processRuntime } from '../lib/sync/index.ts';
+import type { Tracer } from '../lib/tracing/index.ts';
 import type { AgentCaches } from './caches.ts';
 import type { AgentFlags } from './flags.ts';
 
@@ -33,12 +34,15 @@ export function agentSync(options: {
   caches: AgentCaches;
   /** Called when the principal has acknowledged a state. */
   delivered: (delivery: Delivered) => void;
+  /** What is done about a message is part of its trace. Undefined: nothing is traced. */
+  tracer: Tracer | undefined;
   detail: Detail;
   logger: Logger;
 }): AgentSync {
   const { flags, client, caches, detail, logger } = options;
   const { namespace } = flags;
-  const runtime = { ...processRuntime(logger), delivered: options.delivered };
+  const { tracer, delivered } = options;
+  const runtime = { ...processRuntime(logger), delivered, context: tracer && (() => tracer.keep()) };
   const fieldManager = agentFieldManager;
   const store = detailedStores({ client, fieldManager, detail, logger });
   const [local, projects] = [

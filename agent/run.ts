@@ -65,6 +65,7 @@ export async function runAgent(flags: AgentFlags, context: CommandContext<typeof
         metrics.propagated(arrived.resourceType, arrived.seconds);
       }
     },
+    tracer: tracing?.tracer,
     detail: loggers.detail,
     logger,
   });

@@ -146,6 +146,7 @@ export function startEngine(
       agentOfCluster: (nameOrUrl) => hubClusters.agentOf(nameOrUrl),
     },
     namespaceCreation: settings.namespaceCreation,
+    tracer: program.tracing?.tracer,
     refused: (agent, resourceType) => metrics.refusedEvent(agent, resourceType),
     onFailure: (failure) => operators.cannotMirror(failure),
     quotas,

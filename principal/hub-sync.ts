@@ -27,6 +27,7 @@ import { argoApplications, argoAppProjects, detailedStores } from '../lib/bridge
 import { configMaps, type KubeClient, secrets } from '../lib/kube/index.ts';
 import type { Detail } from '../lib/ops/index.ts';
 import { type Delivered, type ObjectRef, processRuntime, type Store, type StoredObject } from '../lib/sync/index.ts';
+import type { Tracer } from '../lib/tracing/index.ts';
 import { type NoticeSources, noticeOn, ProjectDecisions } from './application-notices.ts';
 import { type PrincipalCaches, repositorySecrets } from './caches.ts';
 import type { PrincipalFlags } from './flags.ts';
@@ -85,13 +86,16 @@ export function hubSync(options: {
   replicas: Pick<Replicas, 'fence' | 'isResponsible' | 'directory'> | undefined;
   /** Called when an agent has acknowledged a state. */
   delivered: (delivery: Delivered) => void;
+  /** What is done about a message is part of its trace. Undefined: nothing is traced. */
+  tracer: Tracer | undefined;
   detail: Detail;
   logger: Logger;
 }): HubSynchronisation {
   const { flags, client, caches, principalUid, namespaceCreation, quotas, replicas, detail, logger } = options;
   const { namespace } = flags;
   const mapping: Mapping = flags['destination-based-mapping'] ? 'destination' : 'namespace';
-  const runtime = { ...processRuntime(logger), delivered: options.delivered };
+  const { tracer, delivered } = options;
+  const runtime = { ...processRuntime(logger), delivered, context: tracer && (() => tracer.keep()) };
   const store = detailedStores({ client, fieldManager: principalFieldManager, detail, logger });
   const routing = { namespace, allowedNamespaces: flags['allowed-namespaces'], mapping };
   const router = applicationRouter(routing);

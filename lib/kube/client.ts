@@ -467,8 +467,8 @@ export class KubeClient {
       return response;
     } finally {
       const seconds = (performance.now() - began) / 1_000;
-      const [path = ''] = request.path.split('?', 1);
-      this.#observe?.({ method: request.method, path, status, seconds, waitedSeconds });
+      const { method, path } = request;
+      this.#observe?.({ method, path: path.split('?', 1)[0] ?? '', status, seconds, waitedSeconds });
     }
   }
 }

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { expect, test } from 'vitest';
-import { Inbox, type InboxOptions, type InboxOutcome, systemClock } from './index.ts';
+import { Inbox, type InboxOptions, type InboxOutcome, type Runtime, systemClock } from './index.ts';
 import { VirtualTime } from './simulation/virtual-time.ts';
 
 interface Message {
@@ -22,7 +22,7 @@ class Fixture {
   readonly inbox: Inbox<Message>;
   readonly #ends = new Map<string, (outcome: InboxOutcome | Error) => void>();
 
-  constructor(options: Partial<InboxOptions<Message>> = {}) {
+  constructor({ context, ...options }: Partial<InboxOptions<Message>> & Partial<Pick<Runtime, 'context'>> = {}) {
     this.inbox = new Inbox<Message>(
       {
         apply: ({ id }) =>
@@ -36,7 +36,7 @@ class Fixture {
         supersedes: (newer, older) => newer.kind === 'state' && older.kind === 'state',
         once: ({ kind }) => kind === 'once',
         onError: (error) => this.errors.push(error),
-        runtime: { clock: this.time, random: () => 0 },
+        runtime: { clock: this.time, random: () => 0, context },
         ...options,
       },
       this.stop.signal,
@@ -231,7 +231,7 @@ test('work that leads to more work without end lets others have their turn', asy
   stop.abort();
 });
 
-test('work is done in the asynchronous context in which its message came, also when it had to wait', async () => {
+test('work is done in the context in which its message came, if one is kept, also when it had to wait', async () => {
   const storage = new AsyncLocalStorage<string>();
   const found: (string | undefined)[] = [];
   const f = new Fixture({
@@ -240,6 +240,7 @@ test('work is done in the asynchronous context in which its message came, also w
       return found.length === 1 ? 'retry' : 'done';
     },
     tuning: { concurrency: 1 },
+    context: () => AsyncLocalStorage.snapshot(),
   });
   storage.run('first', () => f.inbox.receive(state('1', 'a')));
   storage.run('second', () => f.inbox.receive(state('2', 'b')));

@@ -1,4 +1,3 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Clock } from './clock.ts';
 import { type RetryDelays, retryDelay } from './retry-delay.ts';
 import type { Runtime, Tuning } from './runtime.ts';
@@ -26,7 +25,7 @@ export interface InboxOptions<M> {
    */
   readonly once?: (message: M) => boolean;
   readonly onError?: (error: unknown, message: M, attempt: number) => void;
-  readonly runtime: Pick<Runtime, 'clock' | 'random'>;
+  readonly runtime: Pick<Runtime, 'clock' | 'random' | 'context'>;
   /** Waiting for a retry does not count as working on a message. */
   readonly tuning?: Tuning | undefined;
   /** How many messages may wait. Further ones are dropped unacknowledged, so that the sender repeats them later. */
@@ -47,8 +46,8 @@ interface Item<M> {
   /** A copy that came on a later connection while this one was in work: to be done as well. */
   again: M | undefined;
   working: boolean;
-  /** Runs work in the asynchronous context in which the message came, so that a trace can follow it. */
-  readonly inContext: <R>(work: () => R) => R;
+  /** Does work in the context in which the message came; undefined: in none. */
+  readonly inContext: ReturnType<NonNullable<Runtime['context']>> | undefined;
   /** Superseded messages, acknowledged when this one is done. */
   readonly superseded: { readonly id: string; readonly message: M }[];
 }
@@ -168,7 +167,7 @@ export class Inbox<M> {
       connection: this.#connection,
       again: undefined,
       working: false,
-      inContext: AsyncLocalStorage.snapshot(),
+      inContext: this.#options.runtime.context?.(),
       superseded: [],
     };
     this.#known.set(id, item);
@@ -255,7 +254,8 @@ export class Inbox<M> {
     item.attempt += 1;
     let outcome: InboxOutcome = 'retry';
     try {
-      outcome = await item.inContext(() => this.#options.apply(item.message, this.#signal));
+      const work = () => this.#options.apply(item.message, this.#signal);
+      outcome = await (item.inContext?.(work) ?? work());
     } catch (error) {
       this.#options.onError?.(error, item.message, item.attempt);
     }

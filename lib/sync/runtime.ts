@@ -17,6 +17,11 @@ export interface Runtime {
   readonly log: Logger;
   /** Called when a peer has acknowledged the state of a resource, or that it is gone. Default: nothing. */
   readonly delivered?: ((delivery: Delivered) => void) | undefined;
+  /**
+   * Keeps what the running code works for, such as a trace, and gives a function that does later work for it. Default: nothing is
+   * kept, as that costs some microseconds for each message.
+   */
+  readonly context?: (() => <R>(work: () => R) => R) | undefined;
 }
 
 /** A state of a resource that has arrived at a peer. */

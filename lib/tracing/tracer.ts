@@ -40,6 +40,12 @@ export class Tracer {
     return this.#active.run(context, work);
   }
 
+  /** Keeps {@link active}, and does later work for it. */
+  keep(): <R>(work: () => R) => R {
+    const { active } = this;
+    return (work) => (active === undefined ? work() : this.#active.run(active, work));
+  }
+
   /** `secondsAgo`: the work has gone on for so long already. */
   start(
     name: string,
