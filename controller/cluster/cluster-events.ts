@@ -1,5 +1,5 @@
 import { type Condition, findCondition, isConditionTrue, keyOf } from '../../lib/kube/index.ts';
-import type { FleetReporter } from '../../lib/ops/index.ts';
+import { eventMessage, type FleetReporter } from '../../lib/ops/index.ts';
 import type { GitOpsCluster, HubEventReason, HubEvents } from '../hub/index.ts';
 import type { Trouble } from '../ownership/index.ts';
 import { agentNotConnected, certificateIssuedType } from './cluster-health.ts';
@@ -18,9 +18,6 @@ export interface ClusterChange {
   readonly firstReconcile: { readonly startedAt: Date; readonly delays: TroubleDelays } | undefined;
 }
 
-/** Longest message in an event of the fleet, in characters. */
-const longestMessage = 1_024;
-
 /** Reasons of the Events for problems. Failures on the hub have one Event per condition instead, for all clusters. */
 const reasons: Readonly<Record<string, HubEventReason>> = {
   ManifestApplied: 'ClusterRefusesWork',
@@ -34,7 +31,7 @@ const reasons: Readonly<Record<string, HubEventReason>> = {
  * add-on's conditions, which outlive the controller, show which changes are new.
  */
 export function recordClusterEvents(events: HubEvents, gitOpsCluster: GitOpsCluster, change: ClusterChange): void {
-  const { cluster, before, conditions, known, trouble, firstReconcile } = change;
+  const { cluster, before, conditions } = change;
   if (isEnrolledNow(change)) {
     events.normal(gitOpsCluster, 'ClusterEnrolled', `cluster ${cluster} has applied everything that was delivered`);
   }
@@ -45,17 +42,17 @@ export function recordClusterEvents(events: HubEvents, gitOpsCluster: GitOpsClus
       `the agent of cluster ${cluster} has connected to the principal for the first time`,
     );
   }
-  if (trouble !== undefined && trouble.step !== known?.step) {
-    const reason = trouble.reason === agentNotConnected ? reasons.AgentConnected : reasons[trouble.step];
-    if (reason && !(firstReconcile && wasRecorded(trouble, firstReconcile))) {
-      events.warning(gitOpsCluster, reason, `cluster ${cluster}: ${trouble.message}`);
-    }
+  const begun = begunTrouble(change);
+  const reason = begun?.reason === agentNotConnected ? reasons.AgentConnected : reasons[begun?.step ?? ''];
+  if (begun && reason) {
+    events.warning(gitOpsCluster, reason, `cluster ${cluster}: ${begun.message}`);
   }
-  if (trouble === undefined && known !== undefined) {
+  const ended = endedTrouble(change);
+  if (ended) {
     events.normal(
       gitOpsCluster,
       'ClusterRecovered',
-      `cluster ${cluster} has recovered: ${known.step} was ${known.reason} since ${known.since}`,
+      `cluster ${cluster} has recovered: ${ended.step} was ${ended.reason} since ${ended.since}`,
     );
   }
 }
@@ -66,20 +63,21 @@ export function reportClusterChange(
   gitOpsCluster: GitOpsCluster,
   change: ClusterChange,
 ): void {
-  const { cluster, known, trouble, firstReconcile } = change;
+  const { cluster } = change;
   const subject = clusterSubject(cluster);
   const about = { cluster, gitOpsCluster: keyOf(gitOpsCluster) };
   if (isEnrolledNow(change)) {
     fleetEvents?.report('cluster-enrolled', subject, about);
   }
-  const isNews = trouble !== undefined && trouble.step !== known?.step;
-  if (isNews && !(firstReconcile && wasRecorded(trouble, firstReconcile))) {
-    const { step, reason, since } = trouble;
-    const message = trouble.message.slice(0, longestMessage);
+  const begun = begunTrouble(change);
+  if (begun) {
+    const { step, reason, since } = begun;
+    const message = eventMessage(begun.message);
     fleetEvents?.report('cluster-failing', subject, { ...about, step, reason, since, message });
   }
-  if (trouble === undefined && known !== undefined) {
-    fleetEvents?.report('cluster-recovered', subject, { ...about, step: known.step, since: known.since });
+  const ended = endedTrouble(change);
+  if (ended) {
+    fleetEvents?.report('cluster-recovered', subject, { ...about, step: ended.step, since: ended.since });
   }
 }
 
@@ -107,6 +105,17 @@ function wasNeverConnected(before: readonly Condition[]): boolean {
 
 function turned(type: string, before: readonly Condition[], conditions: readonly Condition[]): boolean {
   return isConditionTrue(conditions, type) && !isConditionTrue(before, type);
+}
+
+/** The problem of a cluster, if it is another one than before and no earlier controller has told of it. */
+function begunTrouble({ known, trouble, firstReconcile }: ClusterChange): Trouble | undefined {
+  const isNews = trouble !== undefined && trouble.step !== known?.step;
+  return isNews && !(firstReconcile && wasRecorded(trouble, firstReconcile)) ? trouble : undefined;
+}
+
+/** The problem that a cluster had and has not any more. */
+function endedTrouble({ known, trouble }: ClusterChange): ClusterChange['known'] {
+  return trouble === undefined ? known : undefined;
 }
 
 /** Whether an earlier controller must have recorded the problem. */

@@ -1,13 +1,11 @@
 import { findCondition, keyOf } from '../../lib/kube/index.ts';
-import type { FleetReporter } from '../../lib/ops/index.ts';
+import { eventMessage, type FleetReporter } from '../../lib/ops/index.ts';
 import type { FleetConditionType, GitOpsCluster, HubEvents } from '../hub/index.ts';
 import type { ClusterSummary } from '../ownership/index.ts';
 import { conflictText, skippedText } from './placement-steps.ts';
 
 /** How soon a problem whose message changes (counts, names) is recorded again, in milliseconds. */
 const repeatAfterMs = 60_000;
-/** Longest message in an event of the fleet, in characters. */
-const longestMessage = 1_024;
 
 /** Records Events about GitOpsClusters as a whole. */
 export class FleetEvents {
@@ -46,7 +44,7 @@ export class FleetEvents {
         const isNew = before?.status !== 'False' || before.reason !== reason;
         if (type === 'ClustersUpToDate' && isNew) {
           const key = keyOf(gitOpsCluster);
-          const data = { gitOpsCluster: key, message: message.slice(0, longestMessage) };
+          const data = { gitOpsCluster: key, message: eventMessage(message) };
           this.#fleetEvents?.report('rollout-stopped', `gitopsclusters/${key}`, data);
         }
         // Each failing cluster has an Event of its own.

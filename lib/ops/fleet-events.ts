@@ -63,6 +63,11 @@ export interface FleetReporter {
   report(type: FleetEventType, subject: string, data: object): void;
 }
 
+/** A message as it stands in the data of an event: the beginning of a long one. */
+export function eventMessage(message: string): string {
+  return message.slice(0, 1_024);
+}
+
 /** Reports what happens to the fleet. */
 export interface FleetNotifications extends FleetReporter {
   /** Sends until aborted. */

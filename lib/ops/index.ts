@@ -32,6 +32,7 @@ export {
   stringFlag,
 } from './flags.ts';
 export {
+  eventMessage,
   eventSinkFlags,
   type FleetEventType,
   type FleetNotifications,
