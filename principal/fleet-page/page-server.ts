@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
+import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { promisify } from 'node:util';
@@ -7,6 +7,7 @@ import { gzip } from 'node:zlib';
 import { type Logger, listenHost, plainAddress } from '../../lib/base/index.ts';
 import { FatalError } from '../../lib/ops/index.ts';
 import { type ServerTls, secureContextOptions } from '../../lib/wire/index.ts';
+import { limitHandshakes } from '../live/handshakes.ts';
 import type { ExtensionHeader } from './access/extension-callers.ts';
 import type { PageCaller } from './access/page-viewers.ts';
 
@@ -98,6 +99,7 @@ export async function servePages(options: {
           listener,
         );
   server.maxConnections = mostConnections;
+  const endHandshakes = server instanceof TlsServer ? limitHandshakes(server) : undefined;
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error) =>
       reject(
@@ -114,6 +116,7 @@ export async function servePages(options: {
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
+        endHandshakes?.();
         server.closeAllConnections();
       }),
   };

@@ -17,6 +17,7 @@ afterEach(async () => {
 
 /** What a client of one of the proxies needs. */
 interface Served {
+  close(): Promise<void>;
   readonly port: number;
   readonly ca: string;
   readonly client?: { readonly cert: string; readonly key: string };
@@ -31,8 +32,8 @@ async function servedResources(): Promise<Served> {
     isConnected: () => false,
     connected: async () => undefined,
   });
-  stops.push(() => proxy.close());
-  return { port: proxy.port, ca: authority.certificate, client: { cert: client.certificate, key: client.key } };
+  const close = () => proxy.close();
+  return { close, port: proxy.port, ca: authority.certificate, client: { cert: client.certificate, key: client.key } };
 }
 
 async function servedRedis(): Promise<Served> {
@@ -51,15 +52,15 @@ async function servedRedis(): Promise<Served> {
     agentOf: () => undefined,
     logger: createLogger({ level: 'fatal' }),
   });
-  stops.push(() => proxy.close());
-  return { port: proxy.port, ca: authority.certificate };
+  return { close: () => proxy.close(), port: proxy.port, ca: authority.certificate };
 }
 
 test.each([
   ['resource', servedResources],
   ['Redis', servedRedis],
 ])('strangers that begin no TLS handshake do not take the connections of the %s proxy', async (_, serve) => {
-  const { port, ca, client } = await serve();
+  const { close, port, ca, client } = await serve();
+  stops.push(close);
   const closed = new Set<number>();
   const stranger = async (index: number): Promise<Socket> => {
     const socket = connect(port, '127.0.0.1');
@@ -86,4 +87,25 @@ test.each([
   await once(another, 'secureConnect');
   await until(() => expect([...closed]).toEqual([0, 1, 2, 3]));
   expect(isClosed).toBe(false);
+});
+
+test.each([
+  ['resource', servedResources],
+  ['Redis', servedRedis],
+])('a stranger that begins no TLS handshake does not hold up the end of the %s proxy', async (_, serve) => {
+  const { close, port, ca, client } = await serve();
+  const stranger = connect(port, '127.0.0.1');
+  stops.push(() => stranger.destroy());
+  stranger.resume();
+  await once(stranger, 'connect');
+  // The stranger is accepted when a later one is: connections come in order.
+  const later = connectTls({ host: '127.0.0.1', port, ca, ...client });
+  stops.push(() => later.destroy());
+  await once(later, 'secureConnect');
+  let hasEnded = false;
+  void close().then(() => {
+    hasEnded = true;
+  });
+  // Less than a handshake may take.
+  await until('the proxy to end', () => hasEnded, { timeoutMs: 4_000 });
 });

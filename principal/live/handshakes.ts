@@ -2,14 +2,15 @@ import type { Socket } from 'node:net';
 import type { Server, TLSSocket } from 'node:tls';
 import { BoundedMap } from '../../lib/base/index.ts';
 
-/** Clients of Argo CD complete a handshake at once. */
+/** Clients complete a handshake at once. */
 const mostHandshakes = 1_000;
 
 /**
  * Limits the connections of a server whose TLS handshake is not complete: above 1,000 the oldest makes room. Otherwise whoever
  * reaches the port could take all connections that the server accepts, without a certificate or a password.
+ * @returns ends these connections. A server that closes would wait for them: they are none of HTTP yet.
  */
-export function limitHandshakes(server: Server): void {
+export function limitHandshakes(server: Server): () => void {
   const open = new BoundedMap<string, Socket>(mostHandshakes, (_, socket) => socket.destroy());
   server.on('connection', (socket: Socket) => {
     const key = keyOf(socket);
@@ -22,6 +23,11 @@ export function limitHandshakes(server: Server): void {
     });
   });
   server.on('secureConnection', (socket: TLSSocket) => open.delete(keyOf(socket)));
+  return () => {
+    for (const socket of open.values()) {
+      socket.destroy();
+    }
+  };
 }
 
 function keyOf({ remoteAddress, remotePort }: Pick<Socket, 'remoteAddress' | 'remotePort'>): string {

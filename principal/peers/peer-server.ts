@@ -6,6 +6,7 @@ import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
 import { isDnsLabel, type Logger, listenHost } from '../../lib/base/index.ts';
 import { FatalError } from '../../lib/ops/index.ts';
+import { limitHandshakes } from '../live/handshakes.ts';
 import type { Peer, ReplicaDirectory } from '../replicas/index.ts';
 import { onDeparture } from './departures.ts';
 import { agentHeader, mostPerPeer, notHeldHeader } from './link-protocol.ts';
@@ -111,6 +112,7 @@ export async function servePeers(options: {
     serve,
   );
   server.maxConnections = mostConnections;
+  const endHandshakes = limitHandshakes(server);
   // With the body of a request, which waits until the request is known to be served here.
   server.on('checkContinue', serve);
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
@@ -186,6 +188,7 @@ export async function servePeers(options: {
       unsubscribe();
       const closed = once(server, 'close');
       server.close();
+      endHandshakes();
       for (const sockets of connections.values()) {
         for (const socket of sockets) {
           socket.destroy();

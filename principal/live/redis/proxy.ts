@@ -10,7 +10,7 @@ import {
   type ConnectionOptions,
   connect as connectTls,
   createServer as createTlsServer,
-  type Server as TlsServer,
+  Server as TlsServer,
 } from 'node:tls';
 import { BoundedMap, type Logger, listenHost } from '../../../lib/base/index.ts';
 import { FatalError } from '../../../lib/ops/index.ts';
@@ -106,12 +106,15 @@ export async function serveRedisProxy(options: RedisProxyOptions): Promise<Redis
     client.resume();
   };
   const server: Server | TlsServer =
-    options.tls === undefined ? createTcpServer(accept) : createTlsProxy(options.tls, accept);
+    options.tls === undefined
+      ? createTcpServer(accept)
+      : createTlsServer({ ...secureContextOptions(options.tls), handshakeTimeout: connectTimeoutMs }, accept);
   server.on('tlsClientError', (error: Error, socket: Socket) => {
     logger.debug({ error }, 'a TLS handshake with the Redis proxy failed');
     socket.destroy();
   });
   server.maxConnections = mostConnections;
+  const endHandshakes = server instanceof TlsServer ? limitHandshakes(server) : undefined;
   await new Promise<void>((resolve, reject) => {
     server.once('error', (cause) =>
       reject(new FatalError(`cannot serve the Redis proxy on port ${port}: ${cause.message}`, { cause })),
@@ -137,6 +140,7 @@ export async function serveRedisProxy(options: RedisProxyOptions): Promise<Redis
     close: async () => {
       const closed = once(server, 'close');
       server.close();
+      endHandshakes?.();
       for (const connection of connections.values()) {
         connection.close();
       }
@@ -146,12 +150,6 @@ export async function serveRedisProxy(options: RedisProxyOptions): Promise<Redis
       await closed;
     },
   };
-}
-
-function createTlsProxy(tls: ServerTls, accept: (client: Socket) => void): TlsServer {
-  const server = createTlsServer({ ...secureContextOptions(tls), handshakeTimeout: connectTimeoutMs }, accept);
-  limitHandshakes(server);
-  return server;
 }
 
 function openUpstream({ host, port, tls }: RedisProxyOptions['upstream']): Socket {

@@ -67,7 +67,7 @@ export async function serveResourceProxy(options: ResourceProxyOptions): Promise
   );
   server.on('upgrade', (request, socket, head) => void serveTerminal(api, callerOf(request), request, socket, head));
   server.maxConnections = mostConnections;
-  limitHandshakes(server);
+  const endHandshakes = limitHandshakes(server);
   server.on('tlsClientError', (error, socket) => {
     logger.debug({ error }, 'a TLS handshake with the resource proxy failed');
     socket.destroy();
@@ -86,6 +86,7 @@ export async function serveResourceProxy(options: ResourceProxyOptions): Promise
     close: async () => {
       const closed = once(server, 'close');
       server.close();
+      endHandshakes();
       server.closeAllConnections();
       // Connections that were upgraded are not among these.
       options.terminals.stop();
