@@ -4,6 +4,8 @@ import type { Program } from '../pair/index.ts';
 
 const restartMs = 1_000;
 const sampleMs = 1_000;
+/** Streams end first, so that agents lose a moment; a kubelet would kill it after 30 s. */
+const mostSecondsToEnd = 10;
 
 /** How a {@link Part} is made. */
 export interface PartOptions {
@@ -26,6 +28,8 @@ export class Part {
   mostBytes = 0;
   #isToRun = false;
   #isFrozen = false;
+  /** With what it was told to end, while it does. */
+  #signalled: NodeJS.Signals | undefined;
   readonly #sampling: NodeJS.Timeout;
 
   constructor({ name, program, healthPort, boundBytes }: PartOptions) {
@@ -64,10 +68,20 @@ export class Part {
   async end(signal: NodeJS.Signals): Promise<void> {
     this.#isToRun = false;
     this.thaw();
-    const code = await this.program.stop(signal);
-    if (signal === 'SIGTERM' && code !== 0) {
-      this.exits.push(`${this.name} ended with code ${code} when it was told to end: ${lastLine(this.program.output)}`);
+    if (signal === 'SIGTERM' && this.#signalled !== undefined) {
+      // A second SIGTERM would end it at once, with another code.
+      await this.program.exited();
+      return;
     }
+    this.#signalled = signal;
+    const began = performance.now();
+    const code = await this.program.stop(signal);
+    const seconds = (performance.now() - began) / 1_000;
+    if (this.#signalled === 'SIGTERM' && (code !== 0 || seconds > mostSecondsToEnd)) {
+      const end = `${this.name} ended with code ${code} after ${seconds.toFixed(1)} s when it was told to end`;
+      this.exits.push(`${end}: ${lastLine(this.program.output)}`);
+    }
+    this.#signalled = undefined;
   }
 
   /** Stops all its threads. */
