@@ -11,6 +11,7 @@ import type { GrpcError } from './grpc/status.ts';
 import { runWireClient, serveWire, type WireError, type WireServer } from './index.ts';
 import { paths } from './methods.ts';
 import { createSigningKey } from './testing/certificates.ts';
+import { plaintextServer } from './testing/plaintext.ts';
 
 // A network that goes silent without a sign.
 
@@ -62,11 +63,7 @@ describe('a connection that goes silent', () => {
     opened = 0;
     abort.controller = new AbortController();
     server = await serveWire({
-      address: '127.0.0.1',
-      port: 0,
-      tls: 'plaintext',
-      version: '1',
-      principalNamespace: 'argocd',
+      ...plaintextServer,
       tokens: TokenAuthority.fromPem(createSigningKey()),
       authenticate: async () => ({ agent: 'cluster1' }),
       subscribe: () => {

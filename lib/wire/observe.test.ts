@@ -4,6 +4,7 @@ import { until } from '../base/testing.ts';
 import { type FinishedSpan, Tracer } from '../tracing/index.ts';
 import { acknowledgement, agentSource, heartbeatEvent, type ObservedCall, runWireClient, serveWire } from './index.ts';
 import { createSigningKey } from './testing/certificates.ts';
+import { plaintextServer } from './testing/plaintext.ts';
 
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 const stops: (() => unknown)[] = [];
@@ -44,11 +45,7 @@ test.each(['grpc', 'websocket'] as const)(
     const [atServer, atClient]: ObservedCall[][] = [[], []];
     const [hub, cluster] = [traced(), traced()];
     const server = await serveWire({
-      address: '127.0.0.1',
-      port: 0,
-      tls: 'plaintext',
-      version: '1',
-      principalNamespace: 'argocd',
+      ...plaintextServer,
       tokens: TokenAuthority.fromPem(createSigningKey()),
       authenticate: async () => ({ agent: 'one' }),
       webSocket: true,

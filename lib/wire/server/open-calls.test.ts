@@ -6,6 +6,7 @@ import { until } from '../../base/testing.ts';
 import type { ServerConnection } from '../grpc/server/server.ts';
 import type { ServerCall } from '../grpc/server/server-call.ts';
 import { createSigningKey } from '../testing/certificates.ts';
+import { plaintextServer } from '../testing/plaintext.ts';
 import { OpenCalls } from './open-calls.ts';
 import { serveWire } from './serve.ts';
 
@@ -82,11 +83,7 @@ test('live streams that an agent opens and forgets are refused above the limit, 
   const silent = () => undefined;
   const handlers = () => ({ message: silent, closed: silent });
   const server = await serveWire({
-    address: '127.0.0.1',
-    port: 0,
-    tls: 'plaintext',
-    version: '1',
-    principalNamespace: 'argocd',
+    ...plaintextServer,
     tokens,
     authenticate: async () => ({ agent: 'one' }),
     subscribe: () => ({ event: silent, closed: silent }),

@@ -16,6 +16,7 @@ import {
   type WireServerOptions,
 } from '../../index.ts';
 import { createSigningKey } from '../../testing/certificates.ts';
+import { plaintextServer } from '../../testing/plaintext.ts';
 import { MessageReader } from './message-reader.ts';
 import { ReceiveBudget } from './receive-budget.ts';
 
@@ -292,11 +293,7 @@ describe('messages', () => {
   async function start(timeouts: WireServerOptions['timeouts'] = {}): Promise<WireServer> {
     const silent = () => undefined;
     const server = await serveWire({
-      address: '127.0.0.1',
-      port: 0,
-      tls: 'plaintext',
-      version: '1',
-      principalNamespace: 'argocd',
+      ...plaintextServer,
       tokens,
       authenticate: async () => ({ agent: '' }),
       subscribe: ({ agent, stream }) => {
