@@ -119,8 +119,11 @@ it('applies a work, repairs it, drops what is no longer in it, and removes every
   const first = configMap('first', { a: '1' });
   await client.create(ocmManifestWorks, work('w', { workload: { manifests: [first, configMap('second', {})] } }));
   await waitForObject(client, ocmManifestWorks, { namespace: 'cluster1', name: 'w' }, isApplied);
-  const [record] = await spoke.list(appliedManifestWorks);
-  expect(record?.status?.appliedResources?.map((r) => r.name)).toEqual(['first', 'second']);
+  // OCM's agent says that a work is applied before it writes down what it applied.
+  const [record] = await waitForObjects(spoke, appliedManifestWorks, {}, ([found]) => {
+    const names = found?.status?.appliedResources?.map((r) => r.name);
+    return JSON.stringify(names) === '["first","second"]';
+  });
   const live = await spoke.get(configMaps, { namespace: 'default', name: 'first' });
   expect(live?.metadata.ownerReferences?.[0]).toMatchObject({
     kind: 'AppliedManifestWork',
@@ -165,7 +168,7 @@ it('leaves orphans, reads feedback, and says what is forbidden', async () => {
     ),
   );
   await client.delete(ocmManifestWorks, { namespace: 'cluster1', name: 'w2' });
-  await waitForObjects(client, ocmManifestWorks, { namespace: 'cluster1' }, (works) => works.length === 0);
+  await waitForObject(client, ocmManifestWorks, { namespace: 'cluster1', name: 'w2' }, (w) => w === undefined);
   expect(await spoke.get(namespaces, { name: 'kept' })).toBeDefined();
   expect(await spoke.get(configMaps, { namespace: 'default', name: 'mine' })).toBeUndefined();
 
