@@ -1,5 +1,6 @@
 import { ArgoCdApi, adminPassword, argoCdAddress } from '../argocd/index.ts';
 import { type FleetOptions, type RunningFleet, type SharedFleet, startFleet } from '../fleet/index.ts';
+import { builtProject } from '../node/index.ts';
 import { checkKind, type ProviderName, startKindFleet } from '../provider/index.ts';
 import { type TestbedStatus, testbedStatus } from '../testbed/index.ts';
 import { type BuildOptions, buildTool, toolNames } from '../tools/index.ts';
@@ -34,6 +35,7 @@ function local(): Provider {
       for (const name of toolNames) {
         await buildTool(name, options);
       }
+      await builtProject();
     },
     async start(options) {
       fleet = await startFleet(options);

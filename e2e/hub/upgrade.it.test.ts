@@ -14,7 +14,7 @@ import {
   services,
 } from '../../lib/kube/index.ts';
 import { waitForObject } from '../fleet/index.ts';
-import { type ImageRecipe, type Node, projectImage, projectImageOf, standardImages, startNode } from '../node/index.ts';
+import { type ImageRecipe, type Node, projectImage, sourceImage, standardImages, startNode } from '../node/index.ts';
 import { type Ocm, ocmPlacementDecisions, startOcm } from '../ocm/index.ts';
 import { type Cluster, startCluster } from '../testbed/index.ts';
 import { toolPath } from '../tools/index.ts';
@@ -28,8 +28,7 @@ const releaseNamespace = 'open-cluster-management-agent-addon';
 const project = new URL('../..', import.meta.url).pathname;
 /** The last commit before the chart brought its CRD up to date by itself. */
 const earlier = '2adbb1e';
-const earlierParts =
-  'package.json bin controller principal agent lib proto templates e2e/node charts/argocd-agent-addon';
+const earlierParts = 'package.json bin controller principal agent lib proto templates charts/argocd-agent-addon';
 const hasHistory = has(earlier);
 /** Programs start several times, and the machine may be busy. */
 const slow = 420_000;
@@ -71,7 +70,7 @@ beforeAll(async () => {
     execFileSync('sh', ['-c', `git archive ${earlier} ${earlierParts} | tar -x -C ${before}`], { cwd: project });
     earlierChart = join(before, 'charts/argocd-agent-addon');
   }
-  const then = projectImageOf(before);
+  const then = sourceImage(before);
   const own: ImageRecipe = (use) => (use.name.tag === 'earlier' ? then(use) : projectImage(use));
   const images = { ...standardImages(toolPath), 'quay.io/open-cluster-management/argocd-fleet': own };
   node = await startNode({ cluster: hub, dir: folder, images });

@@ -1,6 +1,6 @@
-import { dirname, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { join, resolve } from 'node:path';
 import type { ImageName } from './image-name.ts';
+import { builtProject } from './project-build.ts';
 
 /** Something that an image puts at a path: a file or folder of this machine, or a script written for the container. */
 export type ImageFile = { from: string } | { script: string };
@@ -42,40 +42,46 @@ export type ImageTable = Readonly<Record<string, ImageRecipe>>;
 /** Gives the path of a tool of the testbed, building it if need be. */
 export type ToolPath = (name: 'argocd' | 'helm' | 'redis-server') => Promise<string>;
 
-const here = dirname(fileURLToPath(import.meta.url));
-const projectFolder = resolve(here, '../..');
+const nodeModules = resolve(import.meta.dirname, '../../node_modules');
 
-/** The folder of this project inside containers. */
-const app = '/opt/app';
-
+/** The folder of what the testbed adds to an image. */
+const testbed = '/opt/testbed';
 /** Node in a container, made to listen on the pod's address where a program asks for all addresses. */
 const nodeCommand = (address: string) =>
-  `POD_BIND_ADDRESS=${address} exec /usr/local/bin/node --disable-warning=ExperimentalWarning --import ${app}/e2e/node/bind-address.ts`;
-
-const nodeFiles = (project = projectFolder): Record<string, ImageFile> => ({
+  `POD_BIND_ADDRESS=${address} exec /usr/local/bin/node --import ${testbed}/bind-address.mjs`;
+const nodeFiles: Record<string, ImageFile> = {
   '/usr/local/bin/node': { from: process.execPath },
-  [app]: { from: project },
-  // Another state of the project comes without what it depends on.
-  ...(project === projectFolder ? {} : { [`${app}/node_modules`]: { from: resolve(projectFolder, 'node_modules') } }),
-});
+  [`${testbed}/bind-address.mjs`]: { from: join(import.meta.dirname, 'bind-address.mjs') },
+};
 
-/** The image of a state of this project in a folder, which has the programs, `e2e/node` and an empty `node_modules`. */
-export const projectImageOf =
-  (project: string): ImageRecipe =>
-  ({ address }) => ({
+const programs = ['argocd-agent', 'gitops-controller'];
+/** The folder of this project's programs in its image. */
+const app = '/opt/argocd-fleet';
+
+/** This project's own image: `argocd-agent` and `gitops-controller` on the PATH, built as for the real one. */
+export const projectImage: ImageRecipe = async (use) => programsIn(await builtProject(), 'js', use);
+
+/** The image of another state of this project, run from its sources in a folder that has an empty `node_modules`. */
+export const sourceImage =
+  (folder: string): ImageRecipe =>
+  (use) => {
+    const image = programsIn(folder, 'ts', use);
+    return { ...image, files: { ...image.files, [`${app}/node_modules`]: { from: nodeModules } } };
+  };
+
+function programsIn(folder: string, extension: 'js' | 'ts', { address }: ImageUse): Image {
+  const onPath = programs.map((program) => [
+    `/usr/local/bin/${program}`,
+    { script: `${nodeCommand(address)} ${app}/bin/${program}.${extension} "$@"` },
+  ]);
+  return {
     user: { name: 'nonroot', uid: 65532, gid: 65532 },
     entrypoint: ['argocd-agent'],
     workingDir: '/',
     env: { NODE_ENV: 'production' },
-    files: {
-      ...nodeFiles(project),
-      '/usr/local/bin/argocd-agent': { script: `${nodeCommand(address)} ${app}/bin/argocd-agent.ts "$@"` },
-      '/usr/local/bin/gitops-controller': { script: `${nodeCommand(address)} ${app}/bin/gitops-controller.ts "$@"` },
-    },
-  });
-
-/** This project's own image: `argocd-agent` and `gitops-controller` on the PATH, run from source. */
-export const projectImage: ImageRecipe = projectImageOf(projectFolder);
+    files: { ...nodeFiles, [app]: { from: folder }, ...Object.fromEntries(onPath) },
+  };
+}
 
 /** This project's image as it was built from the Dockerfile, in podman's storage. */
 export function builtImage(podman: string): ImageRecipe {
@@ -152,8 +158,9 @@ export function webImage(port: number): ImageRecipe {
     entrypoint: ['web'],
     env: { PORT: String(port) },
     files: {
-      ...nodeFiles(),
-      '/usr/local/bin/web': { script: `${nodeCommand(address)} ${app}/e2e/node/workload.ts "$@"` },
+      ...nodeFiles,
+      [`${testbed}/workload.mjs`]: { from: join(import.meta.dirname, 'workload.mjs') },
+      '/usr/local/bin/web': { script: `${nodeCommand(address)} ${testbed}/workload.mjs "$@"` },
     },
   });
 }

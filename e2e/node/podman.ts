@@ -39,7 +39,7 @@ export const podmanFlags = ['--cgroup-manager', 'cgroupfs'];
 /** What containers get instead of limits that this machine may not be allowed to give. */
 export const limitFlags = ['--ulimit', 'nofile=4096:4096', '--ulimit', 'nproc=4096:4096'];
 
-const bindHook = resolve(import.meta.dirname, 'bind-address.ts');
+const bindHook = resolve(import.meta.dirname, 'bind-address.mjs');
 
 /**
  * A container as a kubelet would have it made: user, capabilities, privileges, root file system and mounts of the pod.
@@ -48,10 +48,10 @@ const bindHook = resolve(import.meta.dirname, 'bind-address.ts');
 export function podmanContainer(options: PodmanOptions): PodmanContainer {
   const { user, environment, mounts } = options;
   const name = `${options.name}-${randomBytes(4).toString('hex')}`;
-  const hook = '/pod/bind-address.mts';
+  const hook = '/pod/bind-address.mjs';
   const variables = new Map([
     ...environment,
-    ['NODE_OPTIONS', `${environment.get('NODE_OPTIONS') ?? ''} --disable-warning=ExperimentalWarning --import=${hook}`],
+    ['NODE_OPTIONS', `${environment.get('NODE_OPTIONS') ?? ''} --import=${hook}`],
     ['POD_BIND_ADDRESS', options.address],
   ]);
   const all = [...mounts, { from: bindHook, to: hook, readOnly: true }];

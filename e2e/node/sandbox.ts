@@ -1,5 +1,5 @@
 import { lstatSync, readdirSync, readlinkSync, statSync } from 'node:fs';
-import { chmod, chown, copyFile, mkdir, symlink, writeFile } from 'node:fs/promises';
+import { chmod, chown, copyFile, mkdir, open, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Image } from './images.ts';
 
@@ -42,6 +42,20 @@ export interface SandboxOptions {
 export async function prepareSandbox(options: SandboxOptions): Promise<{ command: string; args: string[] }> {
   const { root, image, user } = options;
   await layOut(options);
+  const imageMounts = Object.entries(image.files ?? {}).flatMap(([to, file]) =>
+    'from' in file ? [{ from: file.from, to, readOnly: true }] : [],
+  );
+  const mounts = [...imageMounts, ...[...options.mounts].sort((a, b) => a.to.length - b.to.length)];
+  await makeMountPoints(root, mounts);
+  // One `mount` for all of them: a process for each took a third of a second of CPU time for every container.
+  const table = [
+    ...hostFolders.map((folder) => ({ from: folder, to: folder, options: 'bind,ro' })),
+    ...['/dev', '/proc'].map((folder) => ({ from: folder, to: folder, options: 'rbind' })),
+    ...mounts.map(({ from, to, readOnly }) => ({ from, to, options: readOnly ? 'bind,ro' : 'bind' })),
+  ];
+  const fstab = `${root}.fstab`;
+  const lines = table.map(({ from, to, options: how }) => `${inFstab(from)} ${inFstab(join(root, to))} none ${how}\n`);
+  await writeFile(fstab, lines.join(''));
   const script = [
     'set -e',
     'container_path=$PATH',
@@ -49,27 +63,8 @@ export async function prepareSandbox(options: SandboxOptions): Promise<{ command
     `hostname ${quote(options.hostname)} 2>/dev/null || true`,
     `R=${quote(root)}`,
     'mount --bind "$R" "$R"',
-    ...hostFolders.map((folder) => `mount -o bind,ro ${quote(folder)} "$R"${quote(folder)}`),
-    'mount --rbind /dev "$R/dev"',
-    'mount --rbind /proc "$R/proc"',
+    `mount --all --fstab ${quote(fstab)}`,
   ];
-  const imageMounts = Object.entries(image.files ?? {}).flatMap(([to, file]) =>
-    'from' in file ? [{ from: file.from, to, readOnly: true }] : [],
-  );
-  const mounts = [...imageMounts, ...[...options.mounts].sort((a, b) => a.to.length - b.to.length)];
-  for (const mount of mounts) {
-    const at = `"$R"${quote(mount.to)}`;
-    // A mount point that lies in another mount cannot be made beforehand.
-    const make = isFolder(mount.from)
-      ? `mkdir -p ${at}`
-      : `mkdir -p "$R"${quote(dirname(mount.to))}; [ -e ${at} ] || : > ${at}`;
-    script.push(make, `mount --bind ${quote(mount.from)} ${at}`);
-  }
-  for (const mount of mounts) {
-    if (mount.readOnly) {
-      script.push(`mount -o remount,bind,ro "$R"${quote(mount.to)}`);
-    }
-  }
   if (options.readOnlyRoot) {
     script.push('mount -o remount,bind,ro "$R"');
   }
@@ -145,6 +140,23 @@ async function layOut({ root, image, user, workingDir }: SandboxOptions): Promis
       await chown(join(root, folder), owner.uid, owner.gid);
     }
   }
+}
+
+/** Makes the files and folders that mounts cover, in the mounts before them where they lie in one. */
+async function makeMountPoints(root: string, mounts: readonly Mount[]): Promise<void> {
+  for (const [i, { from, to }] of mounts.entries()) {
+    const around = mounts.slice(0, i).findLast((mount) => to.startsWith(`${mount.to}/`));
+    const point = around ? join(around.from, to.slice(around.to.length)) : join(root, to);
+    await mkdir(isFolder(from) ? point : dirname(point), { recursive: true, mode: 0o755 });
+    if (!isFolder(from)) {
+      await (await open(point, 'a')).close();
+    }
+  }
+}
+
+/** A path as fstab(5) wants it. */
+function inFstab(path: string): string {
+  return path.replace(/[\s\\]/g, (c) => `\\${c.charCodeAt(0).toString(8).padStart(3, '0')}`);
 }
 
 /**

@@ -1,4 +1,4 @@
-/* A web server for pods of tests and demonstrations. */
+/* A web server for pods of tests and demonstrations. Plain JavaScript, as bind-address.mjs is. */
 import { createServer } from 'node:http';
 import { hostname } from 'node:os';
 
