@@ -1,20 +1,17 @@
-import { globSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { problemOf } from './checks.ts';
-import { type ShellCommand, shellCommands } from './shell.ts';
+import { notRun, reasonNotToRun } from './not-run.ts';
+import { commandPages } from './pages.ts';
+import { linesByScene } from './scenes.ts';
+import { type ShellCommand, shellCommands, shellLines } from './shell.ts';
 
-const root = join(import.meta.dirname, '../..');
-const pages = globSync(['*.md', 'docs/*.md', 'charts/*/README.md', 'site/README.md', 'e2e/**/README.md'], {
-  cwd: root,
-  exclude: (path) => path.includes('node_modules'),
-});
-const commands = pages.flatMap((page) => shellCommands(page, readFileSync(join(root, page), 'utf8')));
+const commands = [...commandPages].flatMap(([page, text]) => shellCommands(page, text));
+const lines = [...commandPages].flatMap(([page, text]) => shellLines(page, text));
 
 /** What is not checked, by the start of the line, and why. */
 const exceptions: Readonly<Record<string, string>> = {
-  'hub() {': 'a function of the shell, which e2e/live/kubectl.it.test.ts does with the same Secrets',
-  'new() {': 'a function of the shell, likewise',
+  'hub() {': 'a function of the shell, which run.it.test.ts runs',
+  'new() {': 'likewise',
   'hub get': 'the function above',
   '(umask 077': 'the function above',
   'new set-': 'the function above',
@@ -36,6 +33,22 @@ test('every shell command of the pages has a program, commands, flags, values an
 test('every exception is used', () => {
   const used = new Set(commands.map(exceptionOf));
   expect(Object.keys(exceptions).filter((start) => !used.has(start))).toEqual([]);
+});
+
+test('every line is run in a scene, or listed with the reason why it is not', () => {
+  const run = new Set([...linesByScene(lines).values()].flat());
+  expect(lines.filter((line) => reasonNotToRun(line) === undefined && !run.has(line))).toEqual([]);
+});
+
+test('whatever is listed as not run, replaced or a scene is on its page', () => {
+  expect(notRun.filter(([start]) => !lines.some(({ text }) => text.startsWith(start)))).toEqual([]);
+  const stale = [...linesByScene(lines)].flatMap(([{ page, from, before, replace, codes }, own]) => {
+    const starts = [from, ...Object.keys(before ?? {}), ...Object.keys(codes ?? {})];
+    const missing = starts.filter((start) => !own.some(({ text }) => text.startsWith(start)));
+    const unused = Object.keys(replace ?? {}).filter((part) => !own.some(({ text }) => text.includes(part)));
+    return [...missing, ...unused].map((what) => `${page}: ${what}`);
+  });
+  expect(stale).toEqual([]);
 });
 
 test.each([
