@@ -4,7 +4,8 @@ import { blocklistCommands } from './commands/blocklist.ts';
 import { bundleCommand } from './commands/bundle.ts';
 import { completionCommands } from './commands/completion.ts';
 import { configCommands } from './commands/config.ts';
-import { conformanceCommand } from './commands/conformance.ts';
+import { principalConformance } from './commands/conformance.ts';
+import { agentConformance } from './commands/conformance-agent.ts';
 import { doctorCommand } from './commands/doctor.ts';
 import { haCommands } from './commands/ha.ts';
 import { jwtCommands } from './commands/jwt.ts';
@@ -58,7 +59,8 @@ export function ctlExecutable(name = 'argocd-agentctl'): Executable {
       ...jwtCommands,
       ...blocklistCommands,
       ...haCommands,
-      conformanceCommand,
+      principalConformance,
+      agentConformance,
       ...completionCommands(() => executable),
       versionOfCtl,
     ],

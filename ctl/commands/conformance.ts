@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises';
 import { boolFlag, durationFlag, ExitError, FatalError, oneOf, stringFlag } from '../../lib/ops/index.ts';
 import type { ClientTls } from '../../lib/wire/index.ts';
 import { runCases } from '../conformance/case.ts';
@@ -7,9 +6,10 @@ import { Player } from '../conformance/player.ts';
 import { conformanceReport } from '../conformance/report.ts';
 import { streamCases } from '../conformance/stream-cases.ts';
 import { ctlCommand } from '../ctl-command.ts';
+import { flaggedFile } from './conformance-file.ts';
 
 /** `conformance principal`: whether a principal speaks the protocol. */
-export const conformanceCommand = ctlCommand({
+export const principalConformance = ctlCommand({
   name: 'conformance principal',
   summary: 'Check whether a principal speaks the protocol of docs/protocol.md',
   description:
@@ -79,8 +79,10 @@ async function tlsOf(flags: { readonly 'client-cert': string; readonly 'client-k
     throw new FatalError('--client-cert and --client-key go together');
   }
   const tls: ClientTls = {
-    ...(cert === '' ? {} : { cert: await textOf(cert, '--client-cert'), key: await textOf(key, '--client-key') }),
-    ...(ca === '' ? {} : { ca: await textOf(ca, '--ca') }),
+    ...(cert === ''
+      ? {}
+      : { cert: await flaggedFile(cert, '--client-cert'), key: await flaggedFile(key, '--client-key') }),
+    ...(ca === '' ? {} : { ca: await flaggedFile(ca, '--ca') }),
   };
   return tls;
 }
@@ -96,16 +98,10 @@ async function credentialsOf(
   if (method !== 'userpass') {
     return { method, credentials: {} };
   }
-  const [line = ''] = (await textOf(file, '--creds')).split(/\r?\n/, 1);
+  const [line = ''] = (await flaggedFile(file, '--creds')).split(/\r?\n/, 1);
   const colon = line.indexOf(':');
   if (colon < 1) {
     throw new FatalError(`the first line of ${file} is not <name>:<password>`);
   }
   return { method, credentials: { clientid: line.slice(0, colon), clientsecret: line.slice(colon + 1) } };
-}
-
-async function textOf(path: string, flag: string): Promise<string> {
-  return readFile(path, 'utf8').catch((cause: unknown) => {
-    throw new FatalError(`${flag}: the file cannot be read`, { cause });
-  });
 }

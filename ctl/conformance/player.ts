@@ -1,5 +1,4 @@
 import {
-  acknowledgement,
   agentSource,
   type ClientCall,
   type ClientTls,
@@ -20,6 +19,7 @@ import {
 import { AuthRequest, AuthResponse, RefreshTokenRequest } from '../../proto/gen/authapi/auth.ts';
 import { Event } from '../../proto/gen/eventstreamapi/eventstream.ts';
 import { VersionRequest, VersionResponse } from '../../proto/gen/versionapi/version.ts';
+import { Conversation, within } from './conversation.ts';
 
 /** Where the principal is, and who the player is to it. */
 export interface PlayerOptions {
@@ -151,42 +151,21 @@ export class Connection {
   }
 }
 
-/** The event stream of a {@link Player}: what came is kept, and acknowledged unless the player is told not to. */
+/** The event stream of a {@link Player}. */
 export class PlayedStream {
   readonly connection: Connection;
-  /** Everything that came, acknowledgements too, in order. */
-  readonly received: WireEvent[] = [];
+  readonly talk: Conversation;
   readonly #call: ClientCall;
-  readonly #options: PlayerOptions;
-  readonly #ended = Promise.withResolvers<GrpcError | undefined>();
-  #wake = Promise.withResolvers<void>();
-  #isOver = false;
-  #acknowledges = true;
 
   constructor(call: ClientCall, options: PlayerOptions, connection: Connection) {
     this.#call = call;
-    this.#options = options;
     this.connection = connection;
+    const { timeoutMs } = options;
+    this.talk = new Conversation({ send: (event) => this.#send(event), source: agentSource, timeoutMs });
     call.listen({
-      message: (bytes) => this.#take(bytes),
-      end: (error) => {
-        this.#isOver = true;
-        this.#ended.resolve(error);
-        this.#news();
-      },
+      message: (bytes) => this.talk.take(decodeEvent(Event.decode(bytes).event)),
+      end: (error) => this.talk.end(error),
     });
-  }
-
-  /** From now on nothing is acknowledged. */
-  keepSilent(): void {
-    this.#acknowledges = false;
-  }
-
-  /** Sends an event, with the time unless it is one that carries none. */
-  send(event: WireEvent): void {
-    const isUntimed = isAcknowledgement(event) || event.target === targets.heartbeat;
-    const extensions = isUntimed ? event.extensions : { ...event.extensions, sentat: sentAt(new Date()) };
-    this.sendBytes(Event.encode({ event: encodeEvent({ ...event, extensions }) }).finish());
   }
 
   /** Sends any bytes as a message. */
@@ -194,65 +173,15 @@ export class PlayedStream {
     this.#call.send(bytes);
   }
 
-  /** Waits for an event. @throws Error that says what was awaited, when it does not come or the stream ends */
-  async expect(fits: (event: WireEvent) => boolean, what: string, from = 0): Promise<WireEvent> {
-    const found = async () => {
-      for (;;) {
-        const event = this.received.slice(from).find(fits);
-        if (event !== undefined) {
-          return event;
-        }
-        if (this.#isOver) {
-          const error = await this.#ended.promise;
-          throw new Error(`${what}: the stream ended (${error?.message ?? 'OK'})`);
-        }
-        await this.#wake.promise;
-      }
-    };
-    return within(found(), this.#options, `${what}: nothing came`);
+  /** How the call ends; undefined: with OK. @throws Error when it does not in time */
+  async ending(): Promise<GrpcError | undefined> {
+    return (await this.talk.ending()) as GrpcError | undefined;
   }
 
-  /** Sends an event and waits for its acknowledgement. */
-  async exchange(event: WireEvent, what: string): Promise<WireEvent> {
-    const from = this.received.length;
-    this.send(event);
-    return this.expect(
-      (one) => isAcknowledgement(one) && one.eventId === event.eventId,
-      `${what} is acknowledged`,
-      from,
-    );
-  }
-
-  /** How the stream ends. @throws Error when it does not in time */
-  ending(): Promise<GrpcError | undefined> {
-    return within(this.#ended.promise, this.#options, 'the stream does not end');
-  }
-
-  get isOver(): boolean {
-    return this.#isOver;
-  }
-
-  #take(bytes: Uint8Array): void {
-    const event = decodeEvent(Event.decode(bytes).event);
-    this.received.push(event);
-    if (this.#acknowledges && !isAcknowledgement(event)) {
-      this.send(acknowledgement(event, agentSource));
-    }
-    this.#news();
-  }
-
-  #news(): void {
-    this.#wake.resolve();
-    this.#wake = Promise.withResolvers();
-  }
-}
-
-async function within<T>(promise: Promise<T>, options: PlayerOptions, problem: string): Promise<T> {
-  const { promise: late, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject(new Error(`${problem} within ${options.timeoutMs} ms`)), options.timeoutMs);
-  try {
-    return await Promise.race([promise, late]);
-  } finally {
-    clearTimeout(timer);
+  /** With the time unless it is an event that carries none. */
+  #send(event: WireEvent): void {
+    const isUntimed = isAcknowledgement(event) || event.target === targets.heartbeat;
+    const extensions = isUntimed ? event.extensions : { ...event.extensions, sentat: sentAt(new Date()) };
+    this.sendBytes(Event.encode({ event: encodeEvent({ ...event, extensions }) }).finish());
   }
 }

@@ -42,10 +42,10 @@ const requestUpdate = ({ metadata: { name, uid } }: EventObject) =>
 /** After what no agent sends: the stream goes on, or it has ended so that agents come back. */
 async function survives(stream: PlayedStream, player: Player): Promise<string> {
   try {
-    await stream.exchange(heartbeatEvent(origin), 'a heartbeat afterwards');
+    await stream.talk.exchange(heartbeatEvent(origin), 'a heartbeat afterwards');
     return 'it is left out, the stream goes on';
   } catch (error) {
-    if (!stream.isOver) {
+    if (!stream.talk.isOver) {
       throw error;
     }
   }
@@ -53,7 +53,7 @@ async function survives(stream: PlayedStream, player: Player): Promise<string> {
   const code = end?.code ?? ok;
   must(comesBack.includes(code), `the stream ends with ${statusName(code)}, from which agents do not come back`);
   const next = await player.subscribe();
-  await next.exchange(heartbeatEvent(origin), 'a heartbeat on the next stream');
+  await next.talk.exchange(heartbeatEvent(origin), 'a heartbeat on the next stream');
   return `the stream ends with ${statusName(code)}, the next one works`;
 }
 
@@ -73,7 +73,7 @@ function acknowledged(name: string, section: string, made: () => WireEvent, mode
         onlyFor(player, mode);
       }
       const stream = await player.subscribe();
-      await stream.exchange(made(), name);
+      await stream.talk.exchange(made(), name);
       return 'acknowledged';
     },
   };
@@ -105,7 +105,7 @@ function unasked(name: string, section: string, path: string, first: () => Uint8
       call.send(first());
       const code = (await ending)?.code ?? ok;
       must(codes?.includes(code) ?? code !== ok, `it ends with ${statusName(code)}`);
-      await stream.exchange(heartbeatEvent(origin), 'a heartbeat afterwards');
+      await stream.talk.exchange(heartbeatEvent(origin), 'a heartbeat afterwards');
       return `it ends with ${statusName(code)}, the event stream goes on`;
     },
   };
@@ -120,8 +120,8 @@ export const streamCases: readonly ConformanceCase<Player>[] = [
     section: 'Acknowledgements',
     async run(player) {
       const first = await player.subscribe();
-      first.keepSilent();
-      const event = await first
+      first.talk.keepSilent();
+      const event = await first.talk
         .expect((one) => !isAcknowledgement(one), 'an event of the principal')
         .catch(() => {
           throw new Skipped('the principal has nothing to say to this agent');
@@ -131,7 +131,7 @@ export const streamCases: readonly ConformanceCase<Player>[] = [
         one.target === event.target &&
         one.type === event.type &&
         (one.eventId === event.eventId || one.subject === event.subject);
-      await next.expect(isSame, `${event.target} ${event.type} again`);
+      await next.talk.expect(isSame, `${event.target} ${event.type} again`);
       return `${event.target} ${event.type}`;
     },
   },
@@ -142,8 +142,8 @@ export const streamCases: readonly ConformanceCase<Player>[] = [
       const stream = await player.subscribe();
       const asked = nowhere();
       onlyFor(player, 'managed');
-      stream.send(requestUpdate(asked));
-      const event = await stream.expect((one) => !isAcknowledgement(one), 'an event of the principal');
+      stream.talk.send(requestUpdate(asked));
+      const event = await stream.talk.expect((one) => !isAcknowledgement(one), 'an event of the principal');
       const { sentat = '', resourceid, eventid } = event.extensions;
       must(resourceid !== undefined && eventid !== undefined, `${event.type} lacks resourceid or eventid`);
       must(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{0,8}[1-9])?Z$/.test(sentat), `sentat of ${event.type} is "${sentat}"`);
@@ -162,7 +162,7 @@ export const streamCases: readonly ConformanceCase<Player>[] = [
       const beat = heartbeatEvent(origin);
       const trace = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
       const sent = { ...beat, extensions: { ...beat.extensions, traceparent: trace } };
-      const answer = await stream.exchange(sent, 'a heartbeat');
+      const answer = await stream.talk.exchange(sent, 'a heartbeat');
       must(answer.type === eventTypes.processed, `the type of the acknowledgement is ${answer.type}`);
       must(answer.data.length === 0, 'the acknowledgement has data');
       for (const [name, value] of Object.entries(sent.extensions)) {
@@ -171,7 +171,7 @@ export const streamCases: readonly ConformanceCase<Player>[] = [
           `${name} is ${answer.extensions[name]} in the acknowledgement, not ${value}`,
         );
       }
-      must(!stream.received.some(({ type }) => type === eventTypes.pong), 'there is a pong');
+      must(!stream.talk.received.some(({ type }) => type === eventTypes.pong), 'there is a pong');
       return `extensions ${Object.keys(answer.extensions).sort().join(', ')}`;
     },
   },
@@ -181,8 +181,8 @@ export const streamCases: readonly ConformanceCase<Player>[] = [
     async run(player) {
       const stream = await player.subscribe();
       const event = resync(eventTypes.requestSyncedResourceList, { checksum: null });
-      await stream.exchange(event, 'the event');
-      await stream.exchange(event, 'its repetition');
+      await stream.talk.exchange(event, 'the event');
+      await stream.talk.exchange(event, 'its repetition');
       return 'acknowledged twice';
     },
   },
@@ -223,10 +223,10 @@ export const streamCases: readonly ConformanceCase<Player>[] = [
       const stream = await player.subscribe();
       const asked = nowhere();
       const { name, uid } = asked.metadata;
-      await stream.exchange(requestUpdate(asked), 'the question');
+      await stream.talk.exchange(requestUpdate(asked), 'the question');
       const isAnswer = ({ target, type, data }: WireEvent) =>
         target === targets.application && type === eventTypes.delete && Buffer.from(data).includes(name);
-      const answer = await stream.expect(isAnswer, `a delete of ${name}`);
+      const answer = await stream.talk.expect(isAnswer, `a delete of ${name}`);
       const object = JSON.parse(Buffer.from(answer.data).toString('utf8')) as Partial<EventObject>;
       must(object.metadata?.uid === uid, `its uid is ${object.metadata?.uid}, not that of the question, ${uid}`);
       must(answer.resourceId === `${name}_${uid}`, `its resourceid is ${answer.resourceId}`);
@@ -257,10 +257,10 @@ export const streamCases: readonly ConformanceCase<Player>[] = [
     section: 'Event stream',
     async run(player) {
       const older = await player.subscribe();
-      await older.exchange(heartbeatEvent(origin), 'a heartbeat on the first stream');
+      await older.talk.exchange(heartbeatEvent(origin), 'a heartbeat on the first stream');
       const newer = await player.subscribe();
-      await newer.exchange(heartbeatEvent(origin), 'a heartbeat on the second stream');
-      if (!older.isOver) {
+      await newer.talk.exchange(heartbeatEvent(origin), 'a heartbeat on the second stream');
+      if (!older.talk.isOver) {
         return 'the older one stays open';
       }
       const code = (await older.ending())?.code ?? ok;
@@ -274,7 +274,7 @@ export const streamCases: readonly ConformanceCase<Player>[] = [
     async run(player) {
       onlyFor(player, 'managed');
       const stream = await player.subscribe();
-      await stream.exchange(heartbeatEvent(origin), 'a heartbeat before');
+      await stream.talk.exchange(heartbeatEvent(origin), 'a heartbeat before');
       const { accessToken } = await stream.connection.authenticate();
       const call = stream.connection.stream(paths.push, accessToken);
       const event = objectEvent(targets.application, eventTypes.statusUpdate, nowhere(), origin);
@@ -285,7 +285,7 @@ export const streamCases: readonly ConformanceCase<Player>[] = [
       });
       call.send(encoded(event));
       call.halfClose();
-      await stream.expect(
+      await stream.talk.expect(
         (one) => isAcknowledgement(one) && one.eventId === event.eventId,
         'the event is acknowledged',
       );

@@ -1,0 +1,105 @@
+import { acknowledgement, type GrpcError, isAcknowledgement, type WireEvent } from '../../lib/wire/index.ts';
+
+/** How a {@link Conversation} speaks, and how long it waits. */
+export interface ConversationOptions {
+  /** Puts an event on the stream. */
+  readonly send: (event: WireEvent) => void;
+  /** Who acknowledges: the `source` of this side. */
+  readonly source: string;
+  /** How long to wait for one thing, in milliseconds. */
+  readonly timeoutMs: number;
+}
+
+/** One side of an event stream: what came is kept, and acknowledged unless it is told not to. */
+export class Conversation {
+  /** Everything that came, acknowledgements too, in order. */
+  readonly received: WireEvent[] = [];
+  readonly #options: ConversationOptions;
+  readonly #ended = Promise.withResolvers<GrpcError | Error | undefined>();
+  #wake = Promise.withResolvers<void>();
+  #isOver = false;
+  #acknowledges = true;
+
+  constructor(options: ConversationOptions) {
+    this.#options = options;
+  }
+
+  /** From now on nothing is acknowledged. */
+  keepSilent(): void {
+    this.#acknowledges = false;
+  }
+
+  send(event: WireEvent): void {
+    this.#options.send(event);
+  }
+
+  /** Waits for an event. @throws Error that says what was awaited, when it does not come or the stream ends */
+  async expect(fits: (event: WireEvent) => boolean, what: string, from = 0): Promise<WireEvent> {
+    const found = async () => {
+      for (;;) {
+        const event = this.received.slice(from).find(fits);
+        if (event !== undefined) {
+          return event;
+        }
+        if (this.#isOver) {
+          const error = await this.#ended.promise;
+          throw new Error(`${what}: the stream ended (${error?.message ?? 'OK'})`);
+        }
+        await this.#wake.promise;
+      }
+    };
+    return within(found(), this.#options, `${what}: nothing came`);
+  }
+
+  /** Sends an event and waits for its acknowledgement. */
+  async exchange(event: WireEvent, what: string): Promise<WireEvent> {
+    const from = this.received.length;
+    this.send(event);
+    return this.expect(
+      (one) => isAcknowledgement(one) && one.eventId === event.eventId,
+      `${what} is acknowledged`,
+      from,
+    );
+  }
+
+  /** How the stream ends; undefined: with OK. @throws Error when it does not in time */
+  ending(): Promise<GrpcError | Error | undefined> {
+    return within(this.#ended.promise, this.#options, 'the stream does not end');
+  }
+
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  /** An event has come. */
+  take(event: WireEvent): void {
+    this.received.push(event);
+    if (this.#acknowledges && !isAcknowledgement(event)) {
+      this.send(acknowledgement(event, this.#options.source));
+    }
+    this.#news();
+  }
+
+  /** The stream has ended. */
+  end(error: GrpcError | Error | undefined): void {
+    this.#isOver = true;
+    this.#ended.resolve(error);
+    this.#news();
+  }
+
+  #news(): void {
+    this.#wake.resolve();
+    this.#wake = Promise.withResolvers();
+  }
+}
+
+/** Waits for so long. @throws Error with the problem when that is over */
+export async function within<T>(promise: Promise<T>, options: { timeoutMs: number }, problem: string): Promise<T> {
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(new Error(`${problem} within ${options.timeoutMs} ms`)), options.timeoutMs);
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
