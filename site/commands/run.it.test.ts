@@ -5,10 +5,10 @@ import { afterAll, afterEach, expect, test } from 'vitest';
 import { borrowCluster, type SharedCluster } from '../../e2e/testbed/index.ts';
 import { reasonNotToRun } from './not-run.ts';
 import { commandPages } from './pages.ts';
-import { ReaderFolder } from './reader-folder.ts';
 import { linesByScene, type PageScene } from './scenes.ts';
 import { type ShellLine, shellLines } from './shell.ts';
-import { playKubelet } from './stand-in-kubelet.ts';
+import { ReaderFolder } from './testing/reader-folder.ts';
+import { playKubelet } from './testing/stand-in-kubelet.ts';
 
 // The commands of the pages, as they stand there, in bash, against real API servers. `PAGE=docs/install.md` runs one page.
 

@@ -89,6 +89,7 @@ export const scenes: readonly PageScene[] = [
     ],
     replace: { '<image>': 'registry.example.com/agent:1' },
   },
+  { page: 'docs/fleet-page.md', from: 'kubectl', hub: [argocd, secret('argocd-secret')] },
   { page: 'docs/install.md', from: installAddOn.slice(0, 30) },
   {
     page: 'docs/install.md',

@@ -2,9 +2,9 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { chmod, mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-import { toolPath } from '../../e2e/tools/index.ts';
-import { until } from '../../lib/base/testing.ts';
-import { projectRoot } from './pages.ts';
+import { toolPath } from '../../../e2e/tools/index.ts';
+import { until } from '../../../lib/base/testing.ts';
+import { projectRoot } from '../pages.ts';
 
 /** How a line ended, and what its reader saw. */
 export interface LineRun {
