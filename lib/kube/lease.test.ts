@@ -218,6 +218,24 @@ test('the lease is kept while the work winds down', async () => {
   await b.done;
 });
 
+test('a lease says who had it last, and a candidate may leave it to that one', async () => {
+  const a = candidate('a', { annotations: { 'example.com/last': 'a' } });
+  await after(5);
+  a.stop.abort();
+  await a.done;
+  const b = candidate('b', { mayTake: ({ metadata }) => metadata.annotations?.['example.com/last'] !== 'a' });
+  await after(60);
+  expect([b.seen.leading, store.spec?.holderIdentity]).toEqual([false, '']);
+  b.stop.abort();
+  await b.done;
+  const c = candidate('c', { annotations: { 'example.com/last': 'c' } });
+  await after(5);
+  expect(c.seen.leading).toBe(true);
+  expect(store.objects.get('ns/l')?.metadata.annotations).toEqual({ 'example.com/last': 'c' });
+  c.stop.abort();
+  await c.done;
+});
+
 test('times that cannot work are refused', async () => {
   const a = candidate('a', { renewDeadlineMs: 15_000 });
   await a.done;

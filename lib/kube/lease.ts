@@ -27,6 +27,10 @@ export interface LeaseOptions {
    * after another one has taken over. It cannot stop a write that was already sent.
    */
   lead: (signal: AbortSignal, fence: () => void) => Promise<void>;
+  /** Set on the Lease when it is taken. They stay when it is released. */
+  annotations?: Readonly<Record<string, string>> | undefined;
+  /** Whether this candidate wants a Lease that is free or has expired, as it was found. Asked at each try. Default: always. */
+  mayTake?: ((lease: Lease) => boolean) | undefined;
   /** Called with the leader's identity whenever it changes; this candidate included. */
   onLeader?: ((identity: string) => void) | undefined;
   logger?: Logger | undefined;
@@ -206,10 +210,13 @@ class Candidate {
   }
 
   async #take(signal: AbortSignal): Promise<boolean> {
-    const { client, namespace, name, identity } = this.#options;
+    const { client, namespace, name, identity, annotations, mayTake } = this.#options;
     const current = await client.get(leases, { namespace, name }, signal);
     if (!current) {
-      const lease: Lease = { metadata: { namespace, name }, spec: this.#spec() };
+      const lease: Lease = {
+        metadata: { namespace, name, ...(annotations && { annotations: { ...annotations } }) },
+        spec: this.#spec(),
+      };
       this.#observe(await client.create(leases, lease, { signal }));
       return true;
     }
@@ -218,7 +225,13 @@ class Candidate {
     if (holder && holder !== identity && !this.#hasExpired(current)) {
       return false;
     }
-    this.#observe(await client.replace(leases, { ...current, spec: this.#spec(current) }, { signal }));
+    if (mayTake?.(current) === false) {
+      return false;
+    }
+    const metadata = annotations
+      ? { ...current.metadata, annotations: { ...current.metadata.annotations, ...annotations } }
+      : current.metadata;
+    this.#observe(await client.replace(leases, { ...current, metadata, spec: this.#spec(current) }, { signal }));
     return true;
   }
 

@@ -7,6 +7,9 @@ import type { LeaseSettings } from './settings.ts';
 /** How a turn of {@link ActiveLease.hold} has ended. */
 export type LeaseEnd = 'returned' | 'lost' | 'other-hub';
 
+/** The annotation of the Lease that names the hub that was active last: the other one may lack what that has written. */
+export const lastActiveHub = 'argocd-agent.argoproj-labs.io/last-active-hub';
+
 /** The Lease in a third cluster that one of two principals holds while it is active. */
 export class ActiveLease {
   readonly #settings: LeaseSettings;
@@ -15,6 +18,8 @@ export class ActiveLease {
   readonly #logger: Logger;
   #holder = '';
   #isOurs = false;
+  /** Another hub that was active last. */
+  #last = '';
 
   /**
    * @param hub the identity of this hub, which survives restarts
@@ -39,12 +44,17 @@ export class ActiveLease {
   /** In words, for the status. */
   get description(): string {
     const where = `Lease ${this.#namespace}/${this.#settings.name} at ${this.#client.server}`;
-    return this.#isOurs ? `${where}, held by this hub` : `${where}, held by ${this.#holder || 'nobody that was seen'}`;
+    if (this.#isOurs) {
+      return `${where}, held by this hub`;
+    }
+    const last = this.#last && `; the hub ${this.#last} was active last`;
+    return `${where}, held by ${this.#holder || 'nobody that was seen'}${last}`;
   }
 
   /**
    * Waits for the Lease, then runs the work until it returns, the signal is aborted or the Lease is lost.
-   * @param yields give up as soon as another hub is seen to hold it, although that may not renew it any more
+   * @param yields give up as soon as another hub is seen to hold it, although that may not renew it any more, or to have been
+   *   the last to hold it
    */
   async hold(
     signal: AbortSignal,
@@ -64,6 +74,16 @@ export class ActiveLease {
         renewDeadlineMs,
         retryPeriodMs: Math.min(2_000, renewDeadlineMs / 5),
         signal: AbortSignal.any([signal, other.signal]),
+        annotations: { [lastActiveHub]: this.#hub },
+        mayTake: ({ metadata }) => {
+          const last = metadata.annotations?.[lastActiveHub] ?? this.#hub;
+          if (yields && !hasLed && last !== this.#hub) {
+            this.#last = last;
+            other.abort();
+            return false;
+          }
+          return true;
+        },
         onLeader: (holder) => {
           this.#holder = holder;
           if (yields && !hasLed && !holder.startsWith(`${this.#hub}_`)) {
@@ -73,6 +93,7 @@ export class ActiveLease {
         lead: async (leading, fence) => {
           hasLed = true;
           this.#isOurs = true;
+          this.#last = '';
           await lead(leading, fence);
         },
         logger: this.#logger,

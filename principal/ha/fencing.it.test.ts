@@ -7,6 +7,7 @@ import { application, namespace, pairApplications, startTwoHubs, type TwoHubs } 
 import { borrowCluster, type SharedCluster } from '../../e2e/testbed/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import { leases, namespaces } from '../../lib/kube/index.ts';
+import { lastActiveHub } from './active-lease.ts';
 
 // A Lease in a third cluster says who is active. The active hub is cut off from that cluster, and from nothing else: it stops
 // before the other one becomes active, and follows it when it can see the Lease again.
@@ -88,6 +89,22 @@ test('a restart does not make it active while the other one is', async () => {
   await hubs.first.principal.stop('SIGKILL');
   const after = hubs.first.principal.output.length;
   hubs.first.principal.start();
-  await hubs.first.principal.says(/the other hub is active, this principal follows it/, { after });
+  await hubs.first.principal.says(/the other hub is active, or was last: this principal follows it/, { after });
   await until('it follows', async () => (await stateOf(hubs.first)) === 'replicating', logs());
+});
+
+test('a restart does not make it active while the other one, which has newer data, is away', async () => {
+  const last = async () => (await third.client.get(leases, lease))?.metadata.annotations?.[lastActiveHub] ?? '';
+  const before = await last();
+  expect(await holder()).toMatch(before);
+  await Promise.all([hubs.first.principal.stop('SIGTERM'), hubs.second.principal.stop('SIGTERM')]);
+  await until('the Lease is free', async () => (await holder()) === '');
+  const after = hubs.first.principal.output.length;
+  hubs.first.principal.start();
+  await hubs.first.principal.says(/the other hub is active, or was last: this principal follows it/, { after });
+  expect((await hubs.first.admin.status()).fencing).toMatch(`the hub ${before} was active last`);
+
+  // An operator may take what there is.
+  expect(await hubs.first.admin.promote(true)).toBe('active');
+  expect(await last()).not.toBe(before);
 });

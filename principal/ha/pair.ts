@@ -207,7 +207,10 @@ class Pair {
       promotion?.reject(new GrpcError(grpcStatus.failedPrecondition, text));
     }
     if (end === 'other-hub') {
-      this.#logger.warn({ lease: this.#lease.description }, 'the other hub is active, this principal follows it');
+      this.#logger.warn(
+        { lease: this.#lease.description },
+        'the other hub is active, or was last: this principal follows it',
+      );
       this.#machine.to('syncing');
     }
     return 'standby';
