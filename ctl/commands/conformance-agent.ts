@@ -1,6 +1,6 @@
 import { checkPairing, createAuthMethod, parseAuth } from '../../lib/auth/index.ts';
 import { splitHostPort } from '../../lib/base/index.ts';
-import { boolFlag, durationFlag, ExitError, FatalError, oneOf, stringFlag } from '../../lib/ops/index.ts';
+import { boolFlag, durationFlag, ExitError, FatalError, listFlag, oneOf, stringFlag } from '../../lib/ops/index.ts';
 import type { ServerTls } from '../../lib/wire/index.ts';
 import { agentCases } from '../conformance/agent-cases.ts';
 import { runCases } from '../conformance/case.ts';
@@ -29,6 +29,7 @@ export const agentConformance = ctlCommand({
     }),
     wait: durationFlag({ usage: 'maximum time until an agent comes', default: 300_000 }),
     timeout: durationFlag({ usage: 'maximum time for one answer', default: 30_000 }),
+    skip: listFlag({ usage: 'leave out cases with one of these texts in their names' }),
     output: stringFlag({ usage: 'format: text or json', default: 'text', short: 'o', check: oneOf('text', 'json') }),
   },
   run: async (flags, ctl) => {
@@ -55,6 +56,7 @@ export const agentConformance = ctlCommand({
       });
       const results = await runCases(agentCases, host, {
         signal: ctl.signal,
+        skip: flags.skip,
         done: ({ outcome, name }) => ctl.say(`${outcome}: ${name}`),
       });
       ctl.print(conformanceReport(results, `${agent.agent} (${agent.mode})`, flags.output));

@@ -1,4 +1,4 @@
-import { boolFlag, durationFlag, ExitError, FatalError, oneOf, stringFlag } from '../../lib/ops/index.ts';
+import { boolFlag, durationFlag, ExitError, FatalError, listFlag, oneOf, stringFlag } from '../../lib/ops/index.ts';
 import type { ClientTls } from '../../lib/wire/index.ts';
 import { runCases } from '../conformance/case.ts';
 import { loginCases } from '../conformance/login-cases.ts';
@@ -30,6 +30,7 @@ export const principalConformance = ctlCommand({
         "version that the agent names; argocd-agent's principal takes only its own; default: what the principal says",
     }),
     timeout: durationFlag({ usage: 'maximum time for one answer', default: 10_000 }),
+    skip: listFlag({ usage: 'leave out cases with one of these texts in their names' }),
     output: stringFlag({ usage: 'format: text or json', default: 'text', short: 'o', check: oneOf('text', 'json') }),
   },
   run: async (flags, ctl) => {
@@ -52,6 +53,7 @@ export const principalConformance = ctlCommand({
     try {
       const results = await runCases([...streamCases, ...loginCases], player, {
         signal: ctl.signal,
+        skip: flags.skip,
         done: ({ outcome, name }) => ctl.say(`${outcome}: ${name}`),
       });
       ctl.print(conformanceReport(results, target, flags.output));

@@ -34,18 +34,19 @@ interface Kind {
 }
 
 const base64 = (text: string) => Buffer.from(text).toString('base64');
+const applications: Kind = {
+  target: application,
+  kind: 'Application',
+  content: (state, agent) => ({
+    spec: {
+      project: 'default',
+      source: { repoURL: 'https://example.com/conformance.git', path: state, targetRevision: 'HEAD' },
+      destination: { name: agent, namespace: 'conformance' },
+    },
+  }),
+};
 const kinds: readonly Kind[] = [
-  {
-    target: application,
-    kind: 'Application',
-    content: (state, agent) => ({
-      spec: {
-        project: 'default',
-        source: { repoURL: 'https://example.com/conformance.git', path: state, targetRevision: 'HEAD' },
-        destination: { name: agent, namespace: 'conformance' },
-      },
-    }),
-  },
+  applications,
   {
     target: appProject,
     kind: 'AppProject',
@@ -81,18 +82,26 @@ async function onlyIn(host: AgentHost, mode: 'managed' | 'autonomous'): Promise<
   return session;
 }
 
-/** Asks a managed agent what it has; its answer about one object, undefined when there is none soon. */
-async function told(host: AgentHost, { kind }: Kind, { metadata }: Made): Promise<Record<string, unknown> | undefined> {
+/** Asks a managed agent about one object. */
+const question = (host: AgentHost, { kind }: Kind, { metadata: { name, namespace, uid } }: Made) =>
+  resync(host, eventTypes.responseSyncedResource, { kind, name, namespace, uid });
+
+/** Asks a managed agent about one object; its answer, undefined when it has none, or says nothing soon. */
+async function told(host: AgentHost, kind: Kind, made: Made): Promise<Record<string, unknown> | undefined> {
   const { talk } = await host.session();
   const from = talk.received.length;
-  await talk.exchange(resync(host, eventTypes.requestResourceResync, {}), 'request-resource-resync');
+  await talk.exchange(question(host, kind, made), 'response-synced-resource');
   const isAbout = (event: WireEvent) =>
-    event.type === eventTypes.requestUpdate && json(event).kind === kind && json(event).name === metadata.name;
+    event.type === eventTypes.requestUpdate &&
+    json(event).kind === kind.kind &&
+    json(event).name === made.metadata.name;
   const end = performance.now() + host.options.silenceMs;
   while (performance.now() < end) {
     const answer = talk.received.slice(from).find(isAbout);
     if (answer !== undefined) {
-      return json(answer);
+      const report = json(answer);
+      // So it says that it does not have it.
+      return report.uid === '' ? undefined : report;
     }
     await sleep(20);
   }
@@ -328,13 +337,13 @@ export const agentCases: readonly ConformanceCase<AgentHost>[] = [
   withObject(
     'what is not acknowledged comes again on the next stream',
     'Acknowledgements',
-    kinds[0] as Kind,
+    applications,
     async (host, made) => {
       const { talk } = await host.session();
-      await toldIn(host, kinds[0] as Kind, made, 'after its create', notThe(made));
+      await toldIn(host, applications, made, 'after its create', notThe(made));
       const from = talk.received.length;
       talk.keepSilent();
-      talk.send(resync(host, eventTypes.requestResourceResync, {}));
+      talk.send(question(host, applications, made));
       const isAbout = (event: WireEvent) =>
         event.type === eventTypes.requestUpdate && json(event).name === made.metadata.name;
       await talk.expect(isAbout, 'request-update', from);

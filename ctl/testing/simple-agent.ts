@@ -21,6 +21,8 @@ const kindOf: Readonly<Record<string, string>> = {
   [targets.repository]: 'Repository',
 };
 
+const targetOf = (kind: string) => Object.keys(kindOf).find((target) => kindOf[target] === kind) ?? '';
+
 /** What an agent of a few lines does wrong. */
 export interface AgentFaults {
   /** It acknowledges by the ids alone. */
@@ -65,27 +67,21 @@ export function runSimpleAgent(port: number, mode: AgentMode, faults: AgentFault
     }
     return (faults.deafToChanges && held.has(key)) || held.set(key, object);
   };
-  const tellAll = (stream: EventStream) => {
-    for (const [key, { metadata, spec, data }] of held) {
-      const { name, namespace, uid } = metadata;
-      const kind = kindOf[key.split('/')[0] ?? ''];
-      const payload = {
-        name,
-        namespace,
-        uid: faults.ownUids ? 'own' : uid,
-        kind,
-        checksum: specChecksum(spec ?? data ?? {}),
-      };
-      say(stream, messageEvent(targets.resourceResync, eventTypes.requestUpdate, payload, origin));
-    }
+  const tell = (stream: EventStream, { name = '', namespace = '', kind = '' }: Record<string, string>) => {
+    const found = held.get(`${targetOf(kind)}/${name}`);
+    const { spec, data, metadata } = found ?? {};
+    const uid = faults.ownUids ? 'own' : metadata?.uid;
+    const checksum = found ? specChecksum(spec ?? data ?? {}) : null;
+    const payload = { name, namespace, uid: found ? uid : '', kind, checksum };
+    say(stream, messageEvent(targets.resourceResync, eventTypes.requestUpdate, payload, origin));
   };
   const answer = (stream: EventStream, event: WireEvent) => {
     const text = Buffer.from(event.data).toString();
     const payload = JSON.parse(text) as Record<string, string>;
     if (event.target in kindOf) {
       about(event.target, event.type, payload as unknown as Held);
-    } else if (event.type === eventTypes.requestResourceResync && mode === 'managed') {
-      tellAll(stream);
+    } else if (event.type === eventTypes.responseSyncedResource && mode === 'managed') {
+      tell(stream, payload);
     } else if (event.type === eventTypes.requestUpdate && mode === 'autonomous' && !faults.silentAboutAbsence) {
       const { name = '', uid = '', namespace = '' } = payload;
       say(stream, objectEvent(targets.application, eventTypes.delete, { metadata: { name, uid, namespace } }, origin));

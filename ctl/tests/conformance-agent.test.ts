@@ -43,13 +43,13 @@ async function othersWith(
 }
 
 describe('an agent', { timeout: 120_000 }, () => {
-  test.each(['managed', 'autonomous'] as const)('that conforms passes: %s', async (mode) => {
+  test.concurrent.each(['managed', 'autonomous'] as const)('that conforms passes: %s', async (mode) => {
     const { failed, skipped } = await othersWith(mode, {}, 30_000);
     expect(failed).toEqual([]);
     expect(skipped).toBe(mode === 'managed' ? 2 : 7);
   });
 
-  test.each<[AgentMode, keyof AgentFaults, RegExp]>([
+  test.concurrent.each<[AgentMode, keyof AgentFaults, RegExp]>([
     ['managed', 'bareAcknowledgements', /^an acknowledgement has all extensions/],
     ['managed', 'deafToRepetitions', /^an event that comes twice/],
     ['managed', 'ownUids', /uid is own; wanted that of the original/],

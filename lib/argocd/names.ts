@@ -40,6 +40,8 @@ export const annotations = {
   mirrorDigests: 'argocd-agent.argoproj-labs.io/mirror-digests',
   /** `true` on a hub's object: the other hub of a pair has, or had, it too. */
   onBothHubs: 'argocd-agent.argoproj-labs.io/on-both-hubs',
+  /** On the Lease of a pair of hubs: the one that was active last. The other one may lack what that has written. */
+  lastActiveHub: 'argocd-agent.argoproj-labs.io/last-active-hub',
   /** kubectl's own; meaningless on another cluster. */
   lastApplied: 'kubectl.kubernetes.io/last-applied-configuration',
 } as const;

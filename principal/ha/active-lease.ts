@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { annotations } from '../../lib/argocd/index.ts';
 import type { Logger } from '../../lib/base/index.ts';
 import { KubeClient, LeadershipLostError, runWithLease } from '../../lib/kube/index.ts';
 import { FatalError } from '../../lib/ops/index.ts';
@@ -6,9 +7,6 @@ import type { LeaseSettings } from './settings.ts';
 
 /** How a turn of {@link ActiveLease.hold} has ended. */
 export type LeaseEnd = 'returned' | 'lost' | 'other-hub';
-
-/** The annotation of the Lease that names the hub that was active last: the other one may lack what that has written. */
-export const lastActiveHub = 'argocd-agent.argoproj-labs.io/last-active-hub';
 
 /** The Lease in a third cluster that one of two principals holds while it is active. */
 export class ActiveLease {
@@ -74,9 +72,9 @@ export class ActiveLease {
         renewDeadlineMs,
         retryPeriodMs: Math.min(2_000, renewDeadlineMs / 5),
         signal: AbortSignal.any([signal, other.signal]),
-        annotations: { [lastActiveHub]: this.#hub },
+        annotations: { [annotations.lastActiveHub]: this.#hub },
         mayTake: ({ metadata }) => {
-          const last = metadata.annotations?.[lastActiveHub] ?? this.#hub;
+          const last = metadata.annotations?.[annotations.lastActiveHub] ?? this.#hub;
           if (yields && !hasLed && last !== this.#hub) {
             this.#last = last;
             other.abort();

@@ -5,9 +5,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Network, startNetwork } from '../../e2e/network/index.ts';
 import { application, namespace, pairApplications, startTwoHubs, type TwoHubs } from '../../e2e/pair/index.ts';
 import { borrowCluster, type SharedCluster } from '../../e2e/testbed/index.ts';
+import { annotations } from '../../lib/argocd/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import { leases, namespaces } from '../../lib/kube/index.ts';
-import { lastActiveHub } from './active-lease.ts';
 
 // A Lease in a third cluster says who is active. The active hub is cut off from that cluster, and from nothing else: it stops
 // before the other one becomes active, and follows it when it can see the Lease again.
@@ -94,7 +94,8 @@ test('a restart does not make it active while the other one is', async () => {
 });
 
 test('a restart does not make it active while the other one, which has newer data, is away', async () => {
-  const last = async () => (await third.client.get(leases, lease))?.metadata.annotations?.[lastActiveHub] ?? '';
+  const last = async () =>
+    (await third.client.get(leases, lease))?.metadata.annotations?.[annotations.lastActiveHub] ?? '';
   const before = await last();
   expect(await holder()).toMatch(before);
   await Promise.all([hubs.first.principal.stop('SIGTERM'), hubs.second.principal.stop('SIGTERM')]);

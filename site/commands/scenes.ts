@@ -52,7 +52,7 @@ export const scenes: readonly PageScene[] = [
       'argocd-agentctl pki issue resource-proxy --dns=argocd-agent-resource-proxy --key-algorithm=ecdsa-p256',
       'argocd-agentctl jwt create-key',
       'argocd-agentctl agent create east --key-algorithm=ecdsa-p256',
-      'argocd-agentctl pki issue agent east --agent-context east --key-algorithm=ecdsa-p256',
+      'argocd-agentctl pki issue agent east --principal-context hub --agent-context east --key-algorithm=ecdsa-p256',
     ],
     // Nothing runs: doctor says so.
     codes: { 'argocd-agentctl doctor': [1] },
@@ -80,6 +80,7 @@ export const scenes: readonly PageScene[] = [
       argocd,
       ...cluster1,
       gitOpsCluster({ principalServerAddress: 'principal.example.com', principalServerPort: '443' }),
+      addOn,
       secret('cluster1', { 'argocd.argoproj.io/secret-type': 'cluster' }),
     ],
     first: [

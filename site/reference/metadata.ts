@@ -137,6 +137,12 @@ const protocol: Texts<typeof annotations> = {
   ],
   mirrorDigests: ['we', 'annotation', 'mirror', 'Digests of both, for the same purpose.'],
   onBothHubs: ['we', 'annotation', 'any synchronised object', '`true`: the other hub of a pair has, or had, it too.'],
+  lastActiveHub: [
+    'we',
+    'annotation',
+    'Lease of a pair of hubs',
+    'The hub that was active last: the other one does not become active by itself.',
+  ],
   lastApplied: ['they', 'annotation', 'any object', "kubectl's own. It is not synchronised."],
 };
 
