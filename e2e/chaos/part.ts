@@ -7,6 +7,9 @@ const sampleMs = 1_000;
 /** Streams end first, so that agents lose a moment; a kubelet would kill it after 30 s. */
 const mostSecondsToEnd = 10;
 
+/** The last words of a program that does not reach its API server when it starts: it ends, to be started again (--informer-sync-timeout). */
+const startGivenUp = /^\[FATAL\]: .* could not be listed within \S+:/;
+
 /** How a {@link Part} is made. */
 export interface PartOptions {
   readonly name: string;
@@ -30,6 +33,8 @@ export class Part {
   #isFrozen = false;
   /** With what it was told to end, while it does. */
   #signalled: NodeJS.Signals | undefined;
+  /** The length of its output when it started. */
+  #saidBefore = 0;
   readonly #sampling: NodeJS.Timeout;
 
   constructor({ name, program, healthPort, boundBytes }: PartOptions) {
@@ -52,11 +57,15 @@ export class Part {
       return;
     }
     this.program.start();
+    this.#saidBefore = this.program.output.length;
     void this.program.exited().then(async (code) => {
       if (!this.#isToRun) {
         return;
       }
-      this.exits.push(`${this.name} ended with code ${code}: ${lastLine(this.program.output)}`);
+      const said = lastLine(this.program.output);
+      if (!(code === 1 && startGivenUp.test(said))) {
+        this.exits.push(`${this.name} ended with code ${code}: ${said.slice(0, 500)}`);
+      }
       await sleep(restartMs);
       if (this.#isToRun) {
         this.start();
@@ -77,9 +86,12 @@ export class Part {
     const began = performance.now();
     const code = await this.program.stop(signal);
     const seconds = (performance.now() - began) / 1_000;
-    if (this.#signalled === 'SIGTERM' && (code !== 0 || seconds > mostSecondsToEnd)) {
+    // Until it has loaded, and so can say something, the signal itself ends it.
+    const isLoading = code === -1 && this.program.output.length === this.#saidBefore;
+    const hasFailed = code !== 0 && !isLoading;
+    if (this.#signalled === 'SIGTERM' && (hasFailed || seconds > mostSecondsToEnd)) {
       const end = `${this.name} ended with code ${code} after ${seconds.toFixed(1)} s when it was told to end`;
-      this.exits.push(`${end}: ${lastLine(this.program.output)}`);
+      this.exits.push(`${end}: ${lastLine(this.program.output).slice(0, 500)}`);
     }
     this.#signalled = undefined;
   }
@@ -129,4 +141,4 @@ export class Part {
   }
 }
 
-const lastLine = (output: string) => output.trimEnd().split('\n').at(-1)?.slice(0, 500) ?? '';
+const lastLine = (output: string) => output.trimEnd().split('\n').at(-1) ?? '';
