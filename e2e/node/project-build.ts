@@ -32,11 +32,11 @@ async function build(): Promise<string> {
   }
   await mkdir(builds, { recursive: true });
   const making = `${folder}-${randomUUID()}`;
-  await promisify(execFile)(process.execPath, [join(project, 'build.ts'), making], { cwd: project });
   try {
+    await promisify(execFile)(process.execPath, [join(project, 'build.ts'), making], { cwd: project });
     await rename(making, folder);
   } catch (error) {
-    await rm(making, { recursive: true });
+    await rm(making, { recursive: true, force: true });
     // Another process was faster.
     if (!existsSync(folder)) {
       throw error;
