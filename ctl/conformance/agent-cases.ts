@@ -33,6 +33,8 @@ interface Kind {
   readonly labels?: object;
 }
 
+/** Between two questions about the same object. */
+const askAgainMs = 50;
 const base64 = (text: string) => Buffer.from(text).toString('base64');
 const applications: Kind = {
   target: application,
@@ -82,7 +84,7 @@ async function onlyIn(host: AgentHost, mode: 'managed' | 'autonomous'): Promise<
   return session;
 }
 
-/** Asks a managed agent about one object. */
+/** What asks a managed agent about one object. */
 const question = (host: AgentHost, { kind }: Kind, { metadata: { name, namespace, uid } }: Made) =>
   resync(host, eventTypes.responseSyncedResource, { kind, name, namespace, uid });
 
@@ -95,17 +97,10 @@ async function told(host: AgentHost, kind: Kind, made: Made): Promise<Record<str
     event.type === eventTypes.requestUpdate &&
     json(event).kind === kind.kind &&
     json(event).name === made.metadata.name;
-  const end = performance.now() + host.options.silenceMs;
-  while (performance.now() < end) {
-    const answer = talk.received.slice(from).find(isAbout);
-    if (answer !== undefined) {
-      const report = json(answer);
-      // So it says that it does not have it.
-      return report.uid === '' ? undefined : report;
-    }
-    await sleep(20);
-  }
-  return undefined;
+  const answer = await talk.next(isAbout, from, host.options.silenceMs);
+  // An empty uid says that it does not have it.
+  const report = answer && json(answer);
+  return report?.uid === '' ? undefined : report;
 }
 
 /** Asks until the agent says what it should; what is wrong with its last answer otherwise. */
@@ -123,6 +118,7 @@ async function toldIn(
       return;
     }
     must(performance.now() < end, `${what}: ${problem}`);
+    await sleep(askAgainMs);
   }
 }
 

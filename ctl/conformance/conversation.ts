@@ -1,3 +1,4 @@
+import { aborted } from '../../lib/base/index.ts';
 import { acknowledgement, type GrpcError, isAcknowledgement, type WireEvent } from '../../lib/wire/index.ts';
 
 /** How a {@link Conversation} speaks, and how long it waits. */
@@ -35,20 +36,34 @@ export class Conversation {
 
   /** Waits for an event. @throws Error that says what was awaited, when it does not come or the stream ends */
   async expect(fits: (event: WireEvent) => boolean, what: string, from = 0): Promise<WireEvent> {
-    const found = async () => {
+    const event = await this.next(fits, from, this.#options.timeoutMs);
+    if (event !== undefined) {
+      return event;
+    }
+    if (this.#isOver) {
+      const error = await this.#ended.promise;
+      throw new Error(`${what}: the stream ended (${error?.message ?? 'OK'})`);
+    }
+    throw new Error(`${what}: nothing came within ${this.#options.timeoutMs} ms`);
+  }
+
+  /** The first event from this place on; undefined when none comes within so many milliseconds, or the stream ends. */
+  async next(fits: (event: WireEvent) => boolean, from: number, ms: number): Promise<WireEvent | undefined> {
+    const late = new AbortController();
+    const timer = setTimeout(() => late.abort(), ms);
+    const over = aborted(late.signal);
+    try {
       for (;;) {
         const event = this.received.slice(from).find(fits);
-        if (event !== undefined) {
+        if (event !== undefined || this.#isOver || late.signal.aborted) {
           return event;
         }
-        if (this.#isOver) {
-          const error = await this.#ended.promise;
-          throw new Error(`${what}: the stream ended (${error?.message ?? 'OK'})`);
-        }
-        await this.#wake.promise;
+        await Promise.race([this.#wake.promise, over]);
       }
-    };
-    return within(found(), this.#options, `${what}: nothing came`);
+    } finally {
+      clearTimeout(timer);
+      late.abort();
+    }
   }
 
   /** Sends an event and waits for its acknowledgement. */

@@ -7,6 +7,7 @@ import {
   checkToken,
   TokenAuthority,
 } from '../../lib/auth/index.ts';
+import { abortable } from '../../lib/base/index.ts';
 import { generateJwtKey } from '../../lib/pki/index.ts';
 import { type EventStream, principalSource, type ServerTls, serveWire, type WireServer } from '../../lib/wire/index.ts';
 import { Conversation, within } from './conversation.ts';
@@ -93,9 +94,6 @@ export class AgentHost {
     options: { readonly after?: number; readonly timeoutMs?: number; readonly signal?: AbortSignal } = {},
   ): Promise<HostedSession> {
     const { after = 0, timeoutMs = this.options.timeoutMs, signal } = options;
-    const aborted = Promise.withResolvers<never>();
-    const abort = () => aborted.reject(signal?.reason);
-    signal?.addEventListener('abort', abort, { once: true });
     const found = async () => {
       for (;;) {
         const open = this.#sessions.slice(after).findLast(({ talk }) => !talk.isOver);
@@ -105,11 +103,7 @@ export class AgentHost {
         await this.#opened.promise;
       }
     };
-    try {
-      return await within(Promise.race([found(), aborted.promise]), { timeoutMs }, 'no agent has a stream');
-    } finally {
-      signal?.removeEventListener('abort', abort);
-    }
+    return within(abortable(found(), signal), { timeoutMs }, 'no agent has a stream');
   }
 
   /** Ends everything. */

@@ -7,12 +7,6 @@ import { promisify } from 'node:util';
 
 const project = resolve(import.meta.dirname, '../..');
 const builds = join(project, 'node_modules/.cache/argocd-fleet');
-/** What a build is made of, as in .dockerignore. */
-const sources = [
-  ...['build.ts', 'package.json', 'package-lock.json', 'LICENSE'],
-  '{bin,controller,principal,agent,ctl,lib,proto,templates}/**/*',
-];
-
 let built: Promise<string> | undefined;
 
 /**
@@ -48,7 +42,12 @@ async function build(): Promise<string> {
 async function digest(): Promise<string> {
   const hash = createHash('sha256').update(process.version);
   const files: string[] = [];
-  for await (const entry of glob(sources, { cwd: project, withFileTypes: true })) {
+  // What .dockerignore lets into the real image is what a build is made of.
+  const sources = [...(await readFile(join(project, '.dockerignore'), 'utf8')).matchAll(/^!(.+)$/gm)].map(
+    ([, path]) => path,
+  );
+  const all = `{${sources.join(',')}}`;
+  for await (const entry of glob([all, `${all}/**/*`], { cwd: project, withFileTypes: true })) {
     if (entry.isFile() && !entry.name.endsWith('.test.ts')) {
       files.push(join(entry.parentPath, entry.name));
     }
