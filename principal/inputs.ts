@@ -6,6 +6,7 @@ import { type RedisLink, redisLink } from '../lib/redis/index.ts';
 import { type PrincipalCaches, principalCaches, principalCachesSynced } from './caches.ts';
 import { MappedAgents } from './clusters/mapped-agents.ts';
 import { type PrincipalCredentials, principalCredentials } from './credentials.ts';
+import { freshCaches } from './fresh-caches.ts';
 import { openPeerPort, type PeerPort } from './peers/peer-port.ts';
 import { ensurePrincipalUid } from './principal-uid.ts';
 import { Replicas } from './replicas/index.ts';
@@ -91,8 +92,8 @@ async function peerPortOf(
 
 function replicasOf(
   { flags }: PrincipalSettings,
-  { client, registry }: RunningProgram,
-  { Leases: informer }: PrincipalCaches,
+  { client, registry, signal }: RunningProgram,
+  caches: PrincipalCaches,
   peerPort: PeerPort | undefined,
   { root: logger }: Loggers,
   env: Readonly<Record<string, string | undefined>>,
@@ -103,7 +104,11 @@ function replicasOf(
   return new Replicas({
     client,
     namespace: flags.namespace,
-    informer,
+    informer: caches.Leases,
+    caughtUp: freshCaches(caches, {
+      mapping: flags['destination-based-mapping'] ? 'destination' : 'namespace',
+      signal,
+    }),
     timing: {
       renewMs: flags['replica-renew-interval'],
       deadlineMs: flags['replica-renew-deadline'],

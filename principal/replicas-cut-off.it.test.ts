@@ -103,3 +103,24 @@ test('it takes agents again', async () => {
   await report('shop', 'again');
   await until('it writes', async () => (await shown('shop')) === 'again', logs());
 });
+
+test('a replica whose watches hang does not serve an agent before it knows what the last one knew', async () => {
+  const { hub, managed } = pair;
+  const before = await holder();
+  target = second.port;
+  service.cut();
+  await until('the other one holds the agent', async () => ![before, ''].includes(await holder()), logs());
+  const holding = await holder();
+  // The connections that the first one has are dead, and it has not noticed. New ones work.
+  way.blackHole();
+  way.heal();
+  await hub.client.create(pairApplications, application({ name: 'fresh', namespace: pair.name }));
+  const copyOf = (name: string) => managed.client.get(pairApplications, { namespace, name });
+  const copy = await until('its copy', () => copyOf('fresh'), logs());
+  target = first.port;
+  await second.program.stop('SIGTERM');
+  await until('the first one holds it', async () => ![holding, ''].includes(await holder()), logs());
+  await hub.client.create(pairApplications, application({ name: 'later', namespace: pair.name }));
+  await until('the next copy', () => copyOf('later'), logs());
+  expect((await copyOf('fresh'))?.metadata.uid, 'the copy was not deleted and made again').toBe(copy.metadata.uid);
+});

@@ -105,6 +105,7 @@ export interface ObservedRequest {
 const silentWatchMs = 75_000;
 const jsonType = 'application/json';
 const metadataType = `${jsonType};as=PartialObjectMetadata;g=meta.k8s.io;v=v1`;
+const metadataListType = `${jsonType};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1`;
 
 /**
  * A client of one API server. Methods throw ApiError when the server refuses, ConnectionError when no answer comes,
@@ -211,6 +212,8 @@ export class KubeClient {
         limit?: number | undefined;
         continue?: string | undefined;
         resourceVersion?: string | undefined;
+        /** The items have nothing but their metadata. */
+        metadataOnly?: boolean | undefined;
       },
   ): Promise<ListPage<T>> {
     const { namespace, labelSelector, fieldSelector, limit, resourceVersion, signal } = options;
@@ -225,6 +228,7 @@ export class KubeClient {
       method: 'GET',
       path,
       signal,
+      ...(options.metadataOnly ? { accept: metadataListType } : {}),
     }).catch((error: unknown) => {
       throw isNotFound(error) ? errorOfUnservedKind(type, error) : error;
     });

@@ -12,8 +12,18 @@ import {
 } from '../../lib/kube/index.ts';
 import type { AgentRecords, ConnectedAgent } from '../sessions/agent-records.ts';
 import { agentLeaseName, connectionAnnotations } from '../sessions/connection-records.ts';
+import { CatchUps } from './catch-ups.ts';
 import type { Peer } from './directory.ts';
-import { agentOfHold, askerOf, endedHold, handedOverHold, isSameHold, takenHold, withAsker } from './hold-record.ts';
+import {
+  agentOfHold,
+  askerOf,
+  endedHold,
+  handedOverHold,
+  isSameHold,
+  takenHold,
+  termOf,
+  withAsker,
+} from './hold-record.ts';
 import { type LiveReplicas, lookAgainMs } from './live-replicas.ts';
 import type { ReplicaLease } from './replica-lease.ts';
 import type { WriteFence } from './write-fence.ts';
@@ -23,6 +33,8 @@ const concurrency = 32;
 /** How long the agents of a replica that is gone have to come back, before their records say that they are not connected. */
 const graceMs = 30_000;
 const attempts = 5;
+/** A dead watch is noticed within 8 s, and the next one brings what it missed. */
+const catchUpMs = 10_000;
 const cutOff = 'this principal is cut off from its hub: connect again, to another one';
 
 /** How {@link AgentHolds} work. */
@@ -34,6 +46,11 @@ export interface AgentHoldsOptions {
   readonly replicas: Pick<LiveReplicas, 'has' | 'isGone' | 'peer'>;
   readonly isLeader: () => boolean;
   readonly fence: Pick<WriteFence, 'quiet' | 'allQuiet'>;
+  /**
+   * Resolves when what this replica knows of the agent's objects is as new as what the API server had at the call. Rejects when
+   * aborted, and when that cannot be found out.
+   */
+  readonly caughtUp: (agent: string, signal: AbortSignal) => Promise<void>;
   /** This replica holds the agent from now on. */
   readonly held: (agent: string) => void;
   /** The agent's session must end at once: its synchronisation here stops before this returns. */
@@ -76,6 +93,7 @@ export class AgentHolds implements AgentRecords {
   readonly #gone = new Map<string, Date>();
   /** Who holds an agent, as those who follow that were told. */
   readonly #known = new Map<string, string>();
+  readonly #catchUps: CatchUps;
   readonly #startedAt = new Date();
   #isClosing = false;
 
@@ -87,6 +105,16 @@ export class AgentHolds implements AgentRecords {
       concurrency,
       backoff: { initialMs: 50, maxMs: 1_000 },
       observer: options.observer,
+      logger: options.logger,
+    });
+    this.#catchUps = new CatchUps({
+      caughtUp: options.caughtUp,
+      done: (agent) => this.#queue.add(agent),
+      failed: (agent) => {
+        this.#lose(agent, 'this principal does not know the newest state of its hub: connect again');
+        this.#queue.add(agent);
+      },
+      timeoutMs: catchUpMs,
       logger: options.logger,
     });
     const seen = (lease: Lease) => {
@@ -180,6 +208,7 @@ export class AgentHolds implements AgentRecords {
   forget(agent: string): void {
     if (this.modeOf(agent) !== undefined) {
       this.#forgotten.add(agent);
+      this.#catchUps.forget(agent);
       this.#queue.add(agent);
     }
   }
@@ -266,6 +295,7 @@ export class AgentHolds implements AgentRecords {
    */
   async end(): Promise<void> {
     this.#isClosing = true;
+    this.#catchUps.close();
     for (const agent of [...this.#serving]) {
       this.#stopServing(agent);
     }
@@ -413,7 +443,9 @@ export class AgentHolds implements AgentRecords {
         // The cache may be behind, and the hold be given up: it is served when this has been written.
         return next;
       }
-      this.#serve(agent);
+      if (this.#serving.has(agent) || this.#catchUps.has(agent, termOf(lease as Lease))) {
+        this.#serve(agent);
+      }
       return undefined;
     }
     if (holder !== '' && replicas.has(holder)) {

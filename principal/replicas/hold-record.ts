@@ -12,6 +12,11 @@ export function agentOfHold({ metadata: { name, labels } }: Lease): string | und
   return agent !== undefined && name === agentLeaseName(agent) ? agent : undefined;
 }
 
+/** The term of a hold, by a name that no other term of the agent has. */
+export function termOf({ metadata: { uid }, spec }: Lease): string {
+  return `${uid}/${spec?.leaseTransitions ?? 0}`;
+}
+
 /** The replica that asks the holder for the agent; empty: none does. */
 export function askerOf(lease: Lease | undefined): string {
   return lease?.metadata.annotations?.[wantedByAnnotation] ?? '';

@@ -90,6 +90,46 @@ test('an agent that leaves before it is handed over stays nobody’s', async () 
   expect(connected(server, 'edge')).toBe('false');
 });
 
+test('an agent is served in a new term when what is known of it is up to date, and at once in the same term', async () => {
+  const server = new LeaseServer();
+  const asked: PromiseWithResolvers<void>[] = [];
+  const caughtUp = () => {
+    const answer = Promise.withResolvers<void>();
+    asked.push(answer);
+    return answer.promise;
+  };
+  const [a, b] = [start(server, { caughtUp }), start(server)];
+  a.come('edge');
+  await until('it asks', () => asked.length === 1);
+  expect(leaseOf(server, 'edge')?.spec?.holderIdentity, 'the hold is written before').toBe(a.identity);
+  expect(a.attached.has('edge')).toBe(false);
+  asked[0]?.resolve();
+  await until(() => a.attached.has('edge'));
+  b.come('edge');
+  await until(() => b.attached.has('edge'));
+  a.come('edge');
+  await until('it asks again', () => asked.length === 2);
+  expect(a.attached.has('edge')).toBe(false);
+  asked[1]?.resolve();
+  await until(() => a.attached.has('edge'));
+  // A newer stream of the same agent.
+  a.come('edge');
+  expect([a.attached.has('edge'), asked.length]).toEqual([true, 2]);
+});
+
+test('a replica that cannot find out whether it is up to date sends the agent away, and another one takes it', async () => {
+  const server = new LeaseServer();
+  const caughtUp = async () => {
+    throw new Error('the API server does not answer');
+  };
+  const [a, b] = [start(server, { caughtUp }), start(server)];
+  a.come('edge');
+  await until(() => a.lost.includes('edge'));
+  await until('it gives the hold up', () => leaseOf(server, 'edge')?.spec?.holderIdentity === '');
+  b.come('edge');
+  await until(() => b.attached.has('edge'));
+});
+
 test('the agents of a replica that died are served by another one, which deposed it', async () => {
   const server = new LeaseServer();
   const [a, b] = await pair(server);

@@ -3,7 +3,7 @@ import type { Registry } from 'prom-client';
 import type { Logger } from '../../lib/base/index.ts';
 import type { Informer, KubeClient, Lease, WorkQueueObserver } from '../../lib/kube/index.ts';
 import { versionInfo } from '../../lib/ops/index.ts';
-import { AgentHolds } from './agent-holds.ts';
+import { AgentHolds, type AgentHoldsOptions } from './agent-holds.ts';
 import type { ReplicaDirectory } from './directory.ts';
 import { Leadership } from './leadership.ts';
 import { LiveReplicas } from './live-replicas.ts';
@@ -33,6 +33,8 @@ export interface StartReplicasOptions {
   /** The Leases of replicas, agents and the leader; not filled yet. */
   readonly informer: Informer<Lease>;
   readonly timing: ReplicaTiming;
+  /** See {@link AgentHoldsOptions.caughtUp}. */
+  readonly caughtUp: AgentHoldsOptions['caughtUp'];
   /** `host:port` at which other replicas reach this one, and the fingerprint of its certificate; empty: they do not. */
   readonly address: string;
   readonly fingerprint: string;
@@ -122,6 +124,7 @@ export class Replicas {
       replicas: this.#live,
       isLeader: () => leadership?.isLeader === true,
       fence: this.fence,
+      caughtUp: options.caughtUp,
       held: (agent) => this.#listener?.held(agent),
       lost: (agent, why) => this.#listener?.lost(agent, why),
       released: (agent) => this.#listener?.released(agent),

@@ -13,6 +13,8 @@ export interface AuditedReplica {
   readonly wasKilled: boolean;
   /** Whether it sees that another one holds the agent. */
   leavesToOther(agent: string): boolean;
+  /** An object of the agent's that it knows in an older state than it had at this version of the hub; undefined: none is. */
+  lacks(agent: string, version: number): string | undefined;
 }
 
 const component = 'app.kubernetes.io/component';
@@ -34,6 +36,8 @@ export class Auditor {
   readonly #violations = new Set<string>();
   /** When each replica's Lease was written last. */
   readonly #renewedAt = new Map<string, number>();
+  /** The version of the hub at which the term of each Lease of an agent began. */
+  readonly #termsBeganAt = new Map<string, number>();
   readonly #armed = new Map<AuditedReplica, () => void>();
   #renewals = 0;
 
@@ -42,6 +46,9 @@ export class Auditor {
     scene.hub.of('Lease').watch(({ old, now }) => {
       if (now !== undefined) {
         this.#renewedAt.set(now.metadata.name, scene.time.now());
+        if ((old as Lease | undefined)?.spec?.leaseTransitions !== (now as Lease).spec?.leaseTransitions) {
+          this.#termsBeganAt.set(now.metadata.name, scene.hub.version);
+        }
       }
       if (old !== undefined && now?.metadata.labels?.[component] === replicaLabels[component]) {
         this.#renewals++;
@@ -82,6 +89,10 @@ export class Auditor {
     const { holder } = this.holdOf(agent);
     if (holder !== replica.identity) {
       this.#note(`${replica.identity} serves ${agent}, which ${nameOf(holder)} holds`);
+    }
+    const lacking = replica.lacks(agent, this.#termsBeganAt.get(`argocd-agent-${agent}`) ?? 0);
+    if (lacking !== undefined) {
+      this.#note(`${replica.identity} serves ${agent} and knows ${lacking} as it was before its term`);
     }
   }
 

@@ -29,6 +29,18 @@ const mutants: Mutant[] = [
     seed: 120,
   },
   {
+    invariant: 'an agent is served by a replica that knows what the one before it knew',
+    file: 'replicas/agent-holds.ts',
+    from: 'this.#serving.has(agent) || this.#catchUps.has(',
+    to: 'true || this.#catchUps.has(',
+  },
+  {
+    invariant: 'what a replica knew in an earlier term of an agent is not enough',
+    file: 'replicas/catch-ups.ts',
+    from: 'if (known?.term === term) {',
+    to: 'if (known !== undefined) {',
+  },
+  {
     invariant: 'an agent is handed over after the last write for it',
     file: 'replicas/agent-holds.ts',
     from: 'await fence.quiet(agent);\n        return handedOverHold(',

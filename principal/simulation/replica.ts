@@ -12,6 +12,7 @@ import {
   type Site,
   startPrincipalProgram,
 } from '../../lib/sync/testing.ts';
+import { freshCaches } from '../fresh-caches.ts';
 import type { HubSynchronisation } from '../hub-sync.ts';
 import { Replicas } from '../replicas/index.ts';
 import { AgentIntroductions } from '../sessions/introductions.ts';
@@ -19,6 +20,7 @@ import { OpenSessions } from '../sessions/open-sessions.ts';
 import { Sessions, type SessionsOptions } from '../sessions/sessions.ts';
 import { shareAgents } from '../share-agents.ts';
 import { type AuditedReplica, type Auditor, replicaTiming } from './auditor.ts';
+import { waitableCache } from './cache.ts';
 import { type LeaseAccess, leaseAccess } from './lease-access.ts';
 import { SimulatedSession } from './simulated-session.ts';
 
@@ -73,6 +75,18 @@ export class SimulatedReplica implements AuditedReplica {
 
   leavesToOther(agent: string): boolean {
     return typeof this.#running?.replicas.directory.holderOf(agent) === 'object';
+  }
+
+  /** An object of the agent's that it knows in an older state than it had at this version of the hub; undefined: none is. */
+  lacks(agent: string, version: number): string | undefined {
+    const { Applications, ...others } = (this.#running as Running).engine.caches;
+    const isAll = this.#scene.layout.projectMapping === 'destination';
+    const lacking =
+      Applications.lacks(version, ({ metadata }) => isAll || metadata.namespace === agent) ??
+      Object.values(others)
+        .map((store) => store?.lacks(version, () => true))
+        .find((object) => object !== undefined);
+    return lacking?.metadata.name;
   }
 
   /** Whether it serves the agent. */
@@ -158,6 +172,7 @@ export class SimulatedReplica implements AuditedReplica {
       namespace: principalNamespace,
       informer: leases.informer,
       timing: replicaTiming,
+      caughtUp: (agent, signal) => caughtUp(agent, signal),
       address: '',
       fingerprint: '',
       env: { POD_NAME: pod },
@@ -173,6 +188,16 @@ export class SimulatedReplica implements AuditedReplica {
       lastSeen: (agent) => replicas.holds.lastSeen(agent),
       managedLastSeen: (agent) => replicas.holds.managedLastSeen(agent),
     });
+    const { caches } = engine;
+    const caughtUp = freshCaches(
+      {
+        Applications: waitableCache(caches.Applications),
+        AppProjects: waitableCache(caches.AppProjects),
+        Secrets: waitableCache(caches.Secrets),
+        'GPG keys': waitableCache(caches['GPG keys']),
+      },
+      { mapping: scene.layout.projectMapping, signal: engine.stop.signal },
+    );
     const isMapped = () => true;
     const names = scene.sites.map((site) => site.name);
     const open = new OpenSessions(isMapped);

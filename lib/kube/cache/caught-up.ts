@@ -6,7 +6,8 @@ import { type KubeObject, keyOf, type ObjectKey } from '../types.ts';
 interface Cache<T extends KubeObject> {
   get(key: ObjectKey): T | undefined;
   list(): T[];
-  subscribe(handler: { added(object: T): void; updated(old: T, now: T): void; deleted(last: T): void }): () => void;
+  /** Reports changes from now on. Returns the function that ends that. */
+  follow(handler: { added(object: T): void; updated(old: T, now: T): void; deleted(last: T): void }): () => void;
 }
 
 /**
@@ -43,7 +44,7 @@ export async function cacheCaughtUp<T extends KubeObject>(
       resolve();
     }
   };
-  const unsubscribe = informer.subscribe({
+  const unfollow = informer.follow({
     added: look,
     updated: (_, now) => look(now),
     deleted: (last) => {
@@ -77,7 +78,7 @@ export async function cacheCaughtUp<T extends KubeObject>(
     }
     await abortable(promise, signal);
   } finally {
-    unsubscribe();
+    unfollow();
   }
 }
 

@@ -116,15 +116,24 @@ export class Informer<T extends KubeObject> {
   }
 
   /**
-   * Resolves when the cache has everything that the API server had taken before this call, which costs a list.
+   * Resolves when the cache has everything that the API server had taken before this call, which costs a list of metadata.
+   * @param namespace what other namespaces have is not waited for. Default: all that this informer follows
    * @throws the signal's reason when aborted; ApiError or ConnectionError when the API server cannot be asked
    */
-  caughtUp(signal: AbortSignal): Promise<void> {
-    const { client, namespace, labelSelector, fieldSelector, pageSize = 500 } = this.#options;
-    const selection = { namespace, labelSelector, fieldSelector };
+  caughtUp(signal: AbortSignal, namespace = this.#options.namespace): Promise<void> {
+    const { client, labelSelector, fieldSelector, pageSize = 500 } = this.#options;
+    const options = { namespace, labelSelector, fieldSelector, limit: pageSize, metadataOnly: true, signal };
     return cacheCaughtUp(
-      this,
-      (next) => client.listPage(this.type, { ...selection, limit: pageSize, continue: next, signal }),
+      {
+        get: (key) => this.get(key),
+        list: () => this.list(namespace),
+        // Without a report of all that is there: the cache may be large, and what is waited for be little.
+        follow: (handler) => {
+          this.#handlers.add(handler);
+          return () => this.#handlers.delete(handler);
+        },
+      },
+      (next) => client.listPage(this.type, { ...options, continue: next }),
       signal,
     );
   }

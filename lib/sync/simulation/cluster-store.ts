@@ -77,6 +77,34 @@ export class ClusterStore<T extends SimulatedObject> implements Store<T> {
     return [...this.#cache.values()];
   }
 
+  /** The first object of the cache that is older than it was at this version of the cluster; undefined: there is none. */
+  lacks(version: number, concerns: (object: T) => boolean): T | undefined {
+    const isOld = (object: T) => Number(object.metadata.resourceVersion) <= version;
+    const isMissing = (object: T) =>
+      isOld(object) && this.#isSelected(object) && this.get(refOf(object))?.metadata.uid !== object.metadata.uid;
+    const isBehind = (object: T) => {
+      const now = this.#collection.get(refOf(object));
+      return now === undefined
+        ? (this.#collection.goneAt(refOf(object)) ?? version + 1) <= version
+        : isOld(now) && now.metadata.resourceVersion !== object.metadata.resourceVersion;
+    };
+    return (
+      this.#collection.list().find((object) => concerns(object) && isMissing(object)) ??
+      this.list().find((object) => concerns(object) && isBehind(object))
+    );
+  }
+
+  /** All objects as the API server has them, and the version of that. */
+  readAll(signal: AbortSignal): Promise<{ readonly items: T[]; readonly resourceVersion: string }> {
+    return this.#call(
+      () => ({
+        items: this.#collection.list().filter((object) => this.#isSelected(object)),
+        resourceVersion: String(this.#collection.cluster.version),
+      }),
+      signal,
+    );
+  }
+
   read(ref: ObjectRef, signal?: AbortSignal): Promise<T | undefined> {
     return this.#call(() => this.#collection.get(ref), signal);
   }

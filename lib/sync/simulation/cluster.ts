@@ -91,6 +91,11 @@ export class SimulatedCluster {
     return `${this.name}-${++this.#uids}`;
   }
 
+  /** The version that was written last. */
+  get version(): number {
+    return this.#version;
+  }
+
   /** The version of an object that is being written. */
   newVersion(): string {
     this.writes++;
@@ -103,9 +108,15 @@ export class Collection<T extends SimulatedObject> {
   readonly cluster: SimulatedCluster;
   readonly #objects = new Map<string, T>();
   readonly #watchers = new Set<Listener<T>>();
+  readonly #goneAt = new Map<string, number>();
 
   constructor(cluster: SimulatedCluster) {
     this.cluster = cluster;
+  }
+
+  /** The version at which an object of this name was deleted last; undefined: none was. */
+  goneAt(ref: ObjectRef): number | undefined {
+    return this.#goneAt.get(`${ref.namespace}/${ref.name}`);
   }
 
   get(ref: ObjectRef): T | undefined {
@@ -203,6 +214,7 @@ export class Collection<T extends SimulatedObject> {
     const gone = now.metadata.deletionTimestamp !== undefined && (now.metadata.finalizers ?? []).length === 0;
     if (gone) {
       this.#objects.delete(id);
+      this.#goneAt.set(id, this.cluster.version);
     } else {
       this.#objects.set(id, now);
     }

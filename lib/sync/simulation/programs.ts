@@ -6,6 +6,7 @@ import {
   type AppProject,
   annotations,
   ClusterApplications,
+  type GpgKeys,
   HubApplications,
   HubSync,
   ProjectMirrors,
@@ -13,6 +14,7 @@ import {
   publishGpgKeys,
   publishOwnAppProjects,
   publishRepositories,
+  type RepositorySecret,
   replicateAppProjects,
   replicateGpgKeys,
   replicateRepositories,
@@ -106,6 +108,13 @@ export interface SharedHub {
 /** The principal's engine. */
 export interface SimulatedEngine extends Process<HubSync> {
   readonly applications: HubApplications;
+  /** What it knows of the hub; in a world that has Applications only, nothing else. */
+  readonly caches: {
+    readonly Applications: ClusterStore<Application>;
+    readonly AppProjects: ClusterStore<AppProject> | undefined;
+    readonly Secrets: ClusterStore<RepositorySecret> | undefined;
+    readonly 'GPG keys': ClusterStore<GpgKeys> | undefined;
+  };
 }
 
 /** Starts the principal, as `principal/hub-sync.ts` does it. */
@@ -161,7 +170,8 @@ export function startPrincipalProgram(scene: Scene, shared?: SharedHub): Simulat
   const managed = [...publishers, sync];
   const started = (program: HubSync) => {
     program.start(stop.signal);
-    return { program, applications: sync, machine, stores: [cache, ...stores], stop };
+    const caches = { Applications: cache, AppProjects: plain, Secrets: secrets, 'GPG keys': configMaps };
+    return { program, applications: sync, caches, machine, stores: [cache, ...stores], stop };
   };
   if (autonomous.length === 0) {
     return started(new HubSync({ managed, ...common }));

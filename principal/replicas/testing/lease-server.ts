@@ -158,6 +158,8 @@ export interface TestReplicaOptions {
   readonly rebalancing?: { readonly lookMs: number; readonly patience: number };
   /** Called before it serves an agent. */
   readonly held?: (agent: string) => void;
+  /** Default: its caches are never behind. */
+  readonly caughtUp?: (agent: string, signal: AbortSignal) => Promise<void>;
 }
 
 /** One principal of a test: a replica whose engine only remembers what it serves. */
@@ -174,12 +176,19 @@ export class TestReplica {
   constructor(server: LeaseServer, options: TestReplicaOptions = {}) {
     const { client, informer, heal } = server.connect(() => this.#isCut);
     this.#heal = heal;
-    const { pod, rebalancing, held, timing = { renewMs: 100, deadlineMs: 500, durationMs: 1_000 } } = options;
+    const {
+      pod,
+      rebalancing,
+      held,
+      caughtUp = async () => undefined,
+      timing = { renewMs: 100, deadlineMs: 500, durationMs: 1_000 },
+    } = options;
     this.replicas = new Replicas({
       client,
       namespace: 'argocd',
       informer,
       timing,
+      caughtUp,
       address: '',
       fingerprint: '',
       env: pod === undefined ? {} : { POD_NAME: pod },

@@ -1,0 +1,83 @@
+import { type Logger, withDeadline } from '../../lib/base/index.ts';
+
+/** How {@link CatchUps} work. */
+export interface CatchUpsOptions {
+  /**
+   * Resolves when what this replica knows of the agent's objects is as new as what the API server had at the call. Rejects when
+   * aborted, and when that cannot be found out.
+   */
+  readonly caughtUp: (agent: string, signal: AbortSignal) => Promise<void>;
+  /** This replica has caught up for the agent. */
+  readonly done: (agent: string) => void;
+  /** It has not, in time. */
+  readonly failed: (agent: string) => void;
+  /** Limit for one agent, ms. */
+  readonly timeoutMs: number;
+  readonly logger: Logger;
+}
+
+interface CatchUp {
+  readonly term: string;
+  readonly stop: AbortController;
+  isDone: boolean;
+}
+
+/**
+ * Makes a replica wait, before it serves an agent in a new term, until its caches have what the API server had when the term
+ * began: watches may be behind, and what the last holder has sent would look like what nobody wants.
+ */
+export class CatchUps {
+  readonly #options: CatchUpsOptions;
+  readonly #agents = new Map<string, CatchUp>();
+
+  constructor(options: CatchUpsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Whether this replica has caught up for the agent in this term. If not, it begins to, and `done` or `failed` is called later.
+   * @param term a name that no other term of the agent has
+   */
+  has(agent: string, term: string): boolean {
+    const known = this.#agents.get(agent);
+    if (known?.term === term) {
+      return known.isDone;
+    }
+    known?.stop.abort();
+    const begun: CatchUp = { term, stop: new AbortController(), isDone: false };
+    this.#agents.set(agent, begun);
+    void this.#run(agent, begun);
+    return false;
+  }
+
+  /** The agent has left the fleet, or need not be caught up for. */
+  forget(agent: string): void {
+    this.#agents.get(agent)?.stop.abort();
+    this.#agents.delete(agent);
+  }
+
+  /** Ends what goes on. */
+  close(): void {
+    for (const agent of [...this.#agents.keys()]) {
+      this.forget(agent);
+    }
+  }
+
+  async #run(agent: string, begun: CatchUp): Promise<void> {
+    const { caughtUp, done, failed, timeoutMs, logger } = this.#options;
+    try {
+      await withDeadline(begun.stop.signal, timeoutMs, (signal) => caughtUp(agent, signal));
+    } catch (error) {
+      if (this.#agents.get(agent) === begun) {
+        this.#agents.delete(agent);
+        logger.warn({ agent, error }, 'what this replica knows of an agent is not up to date');
+        failed(agent);
+      }
+      return;
+    }
+    if (this.#agents.get(agent) === begun) {
+      begun.isDone = true;
+      done(agent);
+    }
+  }
+}
