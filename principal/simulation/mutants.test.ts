@@ -105,6 +105,24 @@ const mutants: Mutant[] = [
     seed: 155,
   },
   {
+    invariant: 'a write waits while the Lease is not renewed',
+    file: 'replicas/write-fence.ts',
+    from: 'if (!lease.isCurrent) {',
+    to: 'if (false) {',
+  },
+  {
+    invariant: 'a replica writes where it is responsible',
+    file: 'replicas/write-fence.ts',
+    from: 'if (!mayWrite(agent)) {',
+    to: 'if (false) {',
+  },
+  {
+    invariant: 'a deposed replica ends its sessions',
+    file: 'replicas/agent-holds.ts',
+    from: '      this.#options.lost(agent, cutOff);\n      this.#stopServing(agent);\n    }\n    for (const wanted',
+    to: '    }\n    for (const wanted',
+  },
+  {
     invariant: 'one replica leads',
     file: 'replicas/leadership.ts',
     from: 'holder === identity || replicas.has(holder)) {',
