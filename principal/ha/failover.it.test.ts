@@ -9,7 +9,7 @@ import {
   type TwoHubs,
 } from '../../e2e/pair/index.ts';
 import { until } from '../../lib/base/testing.ts';
-import { namespaces, secrets } from '../../lib/kube/index.ts';
+import { type KubeObject, namespaces, type ResourceType, resourceType, secrets } from '../../lib/kube/index.ts';
 
 // Two hubs on real API servers; the agent knows both. Roles change in every way that there is, and no copy on the cluster is
 // deleted or made again.
@@ -121,4 +121,47 @@ test('a hub that comes back follows, and drops what was deleted meanwhile', asyn
   await isFollowing(hubs.second);
   await has(() => appsOf(hubs.second), ['web', 'shop', 'last', 'unheard']);
   expect(hubs.second.principal.output).toContain('never on the active hub');
+});
+
+test('an object that the standby cannot write yet does not count as one of both hubs', async () => {
+  const { client } = hubs.second.cluster;
+  const group = { group: 'admissionregistration.k8s.io', version: 'v1', namespaced: false };
+  const policies: ResourceType<KubeObject & { spec: object }> = resourceType({
+    ...group,
+    kind: 'ValidatingAdmissionPolicy',
+    plural: 'validatingadmissionpolicies',
+  });
+  const bindings: typeof policies = resourceType({
+    ...group,
+    kind: 'ValidatingAdmissionPolicyBinding',
+    plural: 'validatingadmissionpolicybindings',
+  });
+  const metadata = { name: 'no-late-applications' };
+  const rule = { apiGroups: ['argoproj.io'], apiVersions: ['*'], operations: ['CREATE'], resources: ['applications'] };
+  const matchConstraints = { resourceRules: [rule] };
+  const validations = [{ expression: "object.metadata.name != 'late'", message: 'not yet' }];
+  await client.create(policies, { metadata, spec: { matchConstraints, validations } });
+  await client.create(bindings, { metadata, spec: { policyName: metadata.name, validationActions: ['Deny'] } });
+  const late = application({ name: 'late', namespace: hubs.agentName });
+  await until('the policy is in force', () =>
+    client.create(pairApplications, late, { dryRun: true }).then(
+      () => false,
+      () => true,
+    ),
+  );
+  await hubs.second.principal.stop();
+  await hubs.first.cluster.client.create(pairApplications, late);
+  const after = hubs.second.principal.output.length;
+  hubs.second.principal.start();
+  await hubs.second.principal.says(/objects of the active hub cannot be written here yet/, { after });
+  const marked = async () => {
+    const found = await hubs.first.cluster.client.get(pairApplications, late.metadata);
+    return found?.metadata.annotations?.['argocd-agent.argoproj-labs.io/on-both-hubs'];
+  };
+  expect((await hubs.second.admin.status()).state).not.toBe('replicating');
+  expect(await marked()).toBeUndefined();
+  await client.delete(bindings, metadata);
+  await isFollowing(hubs.second);
+  expect(names(await appsOf(hubs.second))).toContain('late');
+  await until('it is marked', async () => (await marked()) === 'true', logs());
 });

@@ -22,6 +22,11 @@ const reconcileMs = 60_000;
 /** Between two snapshots that messages ask for which cannot be followed one by one. */
 const snapshotPauseMs = 5_000;
 const writersOfSnapshot = 16;
+/**
+ * How long the first acknowledgement waits for objects of the snapshot that could not be written at once: the active hub marks
+ * all of them as objects of both hubs then. An object that this API server never takes must not keep the standby from following.
+ */
+const unwrittenMs = 60_000;
 /** Objects asked about at a time. */
 const mostAskedAbout = 5_000;
 /** argocd-agent's, with jitter: there, a principal that is down is tried again without a pause. */
@@ -133,9 +138,13 @@ export class Standby {
     const { logger, synced } = this.#options;
     let acknowledged = -1n;
     const writing = new AbortController();
-    const changes = new IncomingChanges({
+    const written = Promise.withResolvers<void>();
+    const changes: IncomingChanges = new IncomingChanges({
       write: (change, signal) => this.#write(change.kind, change.ref, change.object, signal),
       done: (sequence) => {
+        if (changes.lag === 0) {
+          written.resolve();
+        }
         if (isFollowing && sequence > acknowledged) {
           acknowledged = sequence;
           stream.acknowledge(sequence);
@@ -155,6 +164,14 @@ export class Standby {
     const running = changes.run(writing.signal);
     try {
       const first = await this.#takeSnapshot(connection, changes, news, end.signal);
+      if (changes.lag > 0) {
+        logger.warn(
+          { objects: changes.lag, atMostSeconds: unwrittenMs / 1_000 },
+          'objects of the active hub cannot be written here yet; this principal follows when they are, or after this time',
+        );
+        await Promise.race([written.promise, sleep(unwrittenMs, end.signal)]);
+        end.signal.throwIfAborted();
+      }
       isFollowing = true;
       acknowledged = first;
       stream.acknowledge(first);
