@@ -57,6 +57,8 @@ export function shareAgents(options: {
         hub.servedElsewhere(agent, false, records.modeOf(agent) === 'managed');
       }
       sessions.held(agent);
+      // What was written on its Applications while nobody served it was nobody's to correct.
+      hub.responsibleFor(agent);
     },
     lost: (agent, why) => sessions.lost(agent, why),
     released: (agent) => hub.sync.releaseAgent(agent),

@@ -41,6 +41,14 @@ export interface ReplicaTiming {
   readonly durationMs: number;
 }
 
+/**
+ * How long a write may take that no resourceVersion guards, and any write that nobody waits for any more, in milliseconds: it ends
+ * before another replica can have taken over.
+ */
+export function longestWriteMs({ durationMs, deadlineMs }: ReplicaTiming): number {
+  return (durationMs - deadlineMs) * 0.75;
+}
+
 /** What a replica tells the others of itself. */
 export interface ReplicaDescription {
   /** Name of the pod; undefined outside of one. No two live processes have the same. */

@@ -9,7 +9,7 @@ import { Leadership } from './leadership.ts';
 import { LiveReplicas } from './live-replicas.ts';
 import { type ReplicaMetrics, replicaMetrics } from './metrics.ts';
 import { rebalance } from './rebalance.ts';
-import { ReplicaLease, type ReplicaTiming } from './replica-lease.ts';
+import { longestWriteMs, ReplicaLease, type ReplicaTiming } from './replica-lease.ts';
 import { WriteFence } from './write-fence.ts';
 
 /** What the engine does when something changes between replicas. */
@@ -104,7 +104,7 @@ export class Replicas {
     this.fence = new WriteFence({
       lease: this.#lease,
       mayWrite: (agent) => this.isResponsible(agent),
-      timeoutMs: (timing.durationMs - timing.deadlineMs) * 0.75,
+      timeoutMs: longestWriteMs(timing),
     });
     let holds: AgentHolds | undefined;
     let leadership: Leadership | undefined;

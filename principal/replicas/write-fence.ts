@@ -13,10 +13,7 @@ export interface WriteFenceOptions {
   readonly lease: Pick<ReplicaLease, 'isCurrent' | 'current'>;
   /** Whether this replica is responsible for the agent; undefined: for what is no agent's. */
   readonly mayWrite: (agent: string | undefined) => boolean;
-  /**
-   * How long a write may take that no resourceVersion guards, and any write that nobody waits for any more: it ends before another
-   * replica can have taken over.
-   */
+  /** See {@link longestWriteMs}. */
   readonly timeoutMs: number;
 }
 

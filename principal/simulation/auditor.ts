@@ -1,6 +1,6 @@
 import type { Lease } from '../../lib/kube/index.ts';
 import { type Audit, type ExecutedWrite, principalNamespace, type Scene } from '../../lib/sync/testing.ts';
-import { replicaAnnotations, replicaLabels } from '../replicas/index.ts';
+import { longestWriteMs, replicaAnnotations, replicaLabels } from '../replicas/index.ts';
 
 /** As the flags have them by default. */
 export const replicaTiming = { renewMs: 1_000, deadlineMs: 3_000, durationMs: 5_000 };
@@ -18,8 +18,8 @@ export interface AuditedReplica {
 }
 
 const component = 'app.kubernetes.io/component';
-/** A write that took longer was stuck: another replica may have taken over before the API server executed it. */
-const longestFlightMs = replicaTiming.durationMs - replicaTiming.deadlineMs;
+/** A write that took longer was stuck: its replica has given it up, and another one may have the agent. */
+const longestFlightMs = longestWriteMs(replicaTiming);
 
 /** Who is entitled to write for an agent. */
 interface Hold {
