@@ -1,4 +1,4 @@
-import { isNewerVersion, type Logger, wellKnown } from '../../lib/base/index.ts';
+import { type Logger, wellKnown } from '../../lib/base/index.ts';
 import {
   type Informer,
   isAlreadyExists,
@@ -6,29 +6,19 @@ import {
   isNotFound,
   type KubeClient,
   type Lease,
-  leases,
   WorkQueue,
   type WorkQueueObserver,
 } from '../../lib/kube/index.ts';
 import type { AgentRecords, ConnectedAgent } from '../sessions/agent-records.ts';
-import { agentLeaseName, connectionAnnotations } from '../sessions/connection-records.ts';
+import { connectionAnnotations } from '../sessions/connection-records.ts';
 import { CatchUps } from './catch-ups.ts';
 import type { Peer } from './directory.ts';
-import {
-  agentOfHold,
-  askerOf,
-  endedHold,
-  handedOverHold,
-  isSameHold,
-  takenHold,
-  termOf,
-  withAsker,
-} from './hold-record.ts';
+import { askerOf, endedHold, handedOverHold, isSameHold, takenHold, termOf, withAsker } from './hold-record.ts';
+import { HoldStore } from './hold-store.ts';
 import { type LiveReplicas, lookAgainMs } from './live-replicas.ts';
 import type { ReplicaLease } from './replica-lease.ts';
 import type { WriteFence } from './write-fence.ts';
 
-const writeTimeoutMs = 5_000;
 const concurrency = 32;
 /** How long the agents of a replica that is gone have to come back, before their records say that they are not connected. */
 const graceMs = 30_000;
@@ -85,8 +75,7 @@ export class AgentHolds implements AgentRecords {
   readonly #wanted = new Map<string, Wanted>();
   /** Agents that this replica holds and serves. */
   readonly #serving = new Set<string>();
-  /** What this replica wrote last, since the cache may be behind it. */
-  readonly #written = new Map<string, Lease>();
+  readonly #leases: HoldStore;
   /** Agents that left the fleet: what their Leases say of their mode does not count. */
   readonly #forgotten = new Set<string>();
   /** Replicas that are gone, and since when. */
@@ -117,23 +106,15 @@ export class AgentHolds implements AgentRecords {
       timeoutMs: catchUpMs,
       logger: options.logger,
     });
-    const seen = (lease: Lease) => {
-      const agent = agentOfHold(lease);
-      if (agent !== undefined) {
-        this.#seen(agent, lease);
-      }
-    };
-    options.informer.subscribe({
-      added: seen,
-      updated: (_old, now) => seen(now),
-      deleted: (last) => {
-        const agent = agentOfHold(last);
-        if (agent !== undefined && this.#written.get(agent)?.metadata.uid === last.metadata.uid) {
-          this.#written.delete(agent);
-        }
-        seen(last);
-      },
+    const { client, namespace, informer } = options;
+    this.#leases = new HoldStore({
+      client,
+      namespace,
+      informer,
+      seen: (agent, lease) => this.#seen(agent, lease),
+      wrote: (agent) => this.#review(agent),
     });
+    this.#leases.follow();
   }
 
   /** Agents that this replica serves. */
@@ -143,15 +124,18 @@ export class AgentHolds implements AgentRecords {
 
   /** How many agents live replicas hold, all together. */
   get held(): number {
-    return this.#options.informer.list().filter((lease) => agentOfHold(lease) !== undefined && this.#isHeld(lease))
-      .length;
+    let count = 0;
+    for (const [, lease] of this.#leases.entries()) {
+      count += this.#isHeld(lease) ? 1 : 0;
+    }
+    return count;
   }
 
   holderOf(agent: string): 'here' | Peer | undefined {
     if (this.#serving.has(agent)) {
       return 'here';
     }
-    const holder = this.#newest(agent)?.spec?.holderIdentity ?? '';
+    const holder = this.#leases.newest(agent)?.spec?.holderIdentity ?? '';
     return this.#options.replicas.peer(holder);
   }
 
@@ -163,7 +147,7 @@ export class AgentHolds implements AgentRecords {
     if (!this.#options.isLeader()) {
       return false;
     }
-    const holder = agent === undefined ? '' : (this.#newest(agent)?.spec?.holderIdentity ?? '');
+    const holder = agent === undefined ? '' : (this.#leases.newest(agent)?.spec?.holderIdentity ?? '');
     return holder === '' || !this.#options.replicas.has(holder);
   }
 
@@ -188,7 +172,8 @@ export class AgentHolds implements AgentRecords {
   modeOf(agent: string): string | undefined {
     return this.#forgotten.has(agent)
       ? undefined
-      : (this.#wanted.get(agent)?.mode ?? this.#newest(agent)?.metadata.annotations?.[wellKnown.agentModeAnnotation]);
+      : (this.#wanted.get(agent)?.mode ??
+          this.#leases.newest(agent)?.metadata.annotations?.[wellKnown.agentModeAnnotation]);
   }
 
   managedLastSeen(agent: string): Date | undefined {
@@ -196,7 +181,7 @@ export class AgentHolds implements AgentRecords {
   }
 
   lastSeen(agent: string): Date | undefined {
-    const { metadata, spec } = this.#newest(agent) ?? {};
+    const { metadata, spec } = this.#leases.newest(agent) ?? {};
     if (metadata?.annotations?.[connectionAnnotations.connected] === 'true') {
       // Its holder did not live to record the end.
       return this.#gone.get(spec?.holderIdentity ?? '') ?? this.#startedAt;
@@ -214,9 +199,8 @@ export class AgentHolds implements AgentRecords {
   }
 
   forgetAllBut(isMember: (agent: string) => boolean): void {
-    for (const lease of this.#options.informer.list()) {
-      const agent = agentOfHold(lease);
-      if (agent !== undefined && !isMember(agent)) {
+    for (const [agent] of this.#leases.entries()) {
+      if (!isMember(agent)) {
         this.forget(agent);
       }
     }
@@ -258,12 +242,8 @@ export class AgentHolds implements AgentRecords {
     if (!isLive) {
       this.#gone.set(identity, new Date());
     }
-    for (const lease of this.#options.informer.list()) {
-      const agent = agentOfHold(lease);
-      if (agent === undefined) {
-        continue;
-      }
-      const isItsHolder = this.#newest(agent)?.spec?.holderIdentity === identity;
+    for (const [agent] of this.#leases.entries()) {
+      const isItsHolder = this.#leases.newest(agent)?.spec?.holderIdentity === identity;
       if (isItsHolder) {
         this.#review(agent);
       }
@@ -280,9 +260,8 @@ export class AgentHolds implements AgentRecords {
 
   /** This replica leads from now on: it records the ends that their holders could not. */
   leads(): void {
-    for (const lease of this.#options.informer.list()) {
-      const agent = agentOfHold(lease);
-      if (agent !== undefined && !this.#isHeld(lease)) {
+    for (const [agent, lease] of this.#leases.entries()) {
+      if (!this.#isHeld(lease)) {
         this.#queue.addAfter(agent, this.#options.graceMs ?? graceMs);
         this.#queue.add(agent);
       }
@@ -308,15 +287,14 @@ export class AgentHolds implements AgentRecords {
     const { identity } = self;
     const signal = AbortSignal.timeout(timeoutMs);
     const failed: string[] = [];
-    const agents = this.#options.informer.list().flatMap((lease) => agentOfHold(lease) ?? []);
     await Promise.all(
-      agents.map(async (agent) => {
-        const lease = this.#newest(agent);
+      Array.from(this.#leases.entries(), async ([agent]) => {
+        const lease = this.#leases.newest(agent);
         if (lease?.spec?.holderIdentity !== identity) {
           return;
         }
         try {
-          await this.#replace(agent, this.#ended(lease, agent), signal);
+          await this.#leases.write(agent, this.#ended(lease, agent), signal);
         } catch (error) {
           if (!isConflict(error) && !isNotFound(error)) {
             failed.push(agent);
@@ -331,10 +309,7 @@ export class AgentHolds implements AgentRecords {
 
   #seen(agent: string, lease: Lease): void {
     const { identity } = this.#options.self;
-    const newest = this.#newest(agent);
-    if (this.#written.get(agent) !== undefined && newest !== this.#written.get(agent)) {
-      this.#written.delete(agent);
-    }
+    const newest = this.#leases.newest(agent);
     if (newest?.metadata.annotations?.[wellKnown.agentModeAnnotation] === undefined) {
       this.#forgotten.delete(agent);
     }
@@ -369,17 +344,6 @@ export class AgentHolds implements AgentRecords {
     }
   }
 
-  /** The agent's Lease, as this replica wrote it or saw it, whichever is newer. */
-  #newest(agent: string): Lease | undefined {
-    const cached = this.#options.informer.get({ namespace: this.#options.namespace, name: agentLeaseName(agent) });
-    const seen = cached !== undefined && agentOfHold(cached) === agent ? cached : undefined;
-    const written = this.#written.get(agent);
-    return written !== undefined &&
-      (seen === undefined || isNewerVersion(written.metadata.resourceVersion, seen.metadata.resourceVersion))
-      ? written
-      : seen;
-  }
-
   #isHeld({ spec }: Lease): boolean {
     const holder = spec?.holderIdentity ?? '';
     return holder !== '' && this.#options.replicas.has(holder);
@@ -393,13 +357,13 @@ export class AgentHolds implements AgentRecords {
         // Another look follows when this replica's Lease is renewed, or seen.
         return this.#isClosing ? undefined : this.#queue.addAfter(agent, 1_000);
       }
-      const lease = this.#newest(agent);
+      const lease = this.#leases.newest(agent);
       try {
         const next = await this.#step(agent, lease);
         if (next === undefined) {
           return;
         }
-        await this.#replace(agent, next, AbortSignal.timeout(writeTimeoutMs));
+        await this.#leases.write(agent, next);
         const to = next.spec?.holderIdentity ?? '';
         if (to !== '' && to !== self.identity && to !== lease?.spec?.holderIdentity) {
           this.#options.handedOver(agent, to);
@@ -408,7 +372,7 @@ export class AgentHolds implements AgentRecords {
         if (!isConflict(error) && !isNotFound(error) && !isAlreadyExists(error)) {
           throw error;
         }
-        await this.#read(agent);
+        await this.#leases.refresh(agent);
       }
     }
     this.#queue.addAfter(agent, 100);
@@ -526,33 +490,5 @@ export class AgentHolds implements AgentRecords {
   #ended(lease: Lease, agent: string): Lease {
     const isOurs = lease.spec?.holderIdentity === this.#options.self.identity;
     return endedHold(lease, isOurs ? new Date() : this.lastSeen(agent), this.#forgotten.has(agent));
-  }
-
-  async #replace(agent: string, lease: Lease, signal: AbortSignal): Promise<void> {
-    const { client } = this.#options;
-    const isNew = lease.metadata.resourceVersion === undefined;
-    const written = isNew
-      ? await client.create(leases, lease, { signal })
-      : await client.replace(leases, lease, { signal });
-    this.#keep(agent, written);
-  }
-
-  async #read(agent: string): Promise<void> {
-    const { client, namespace } = this.#options;
-    const signal = AbortSignal.timeout(writeTimeoutMs);
-    const found = await client.get(leases, { namespace, name: agentLeaseName(agent) }, signal);
-    if (found === undefined) {
-      this.#written.delete(agent);
-    } else {
-      this.#keep(agent, found);
-    }
-  }
-
-  #keep(agent: string, lease: Lease): void {
-    this.#written.set(agent, lease);
-    if (this.#newest(agent) !== lease) {
-      this.#written.delete(agent);
-    }
-    this.#review(agent);
   }
 }
