@@ -11,7 +11,7 @@ import {
 } from '../../lib/kube/index.ts';
 import type { AgentRecords, ConnectedAgent } from '../sessions/agent-records.ts';
 import { connectionAnnotations } from '../sessions/connection-records.ts';
-import { CatchUps } from './catch-ups.ts';
+import { CatchUps, type CatchUpsOptions } from './catch-ups.ts';
 import type { Peer } from './directory.ts';
 import { askerOf, endedHold, handedOverHold, isSameHold, takenHold, termOf, withAsker } from './hold-record.ts';
 import { HoldStore } from './hold-store.ts';
@@ -23,7 +23,6 @@ const concurrency = 32;
 /** How long the agents of a replica that is gone have to come back, before their records say that they are not connected. */
 const graceMs = 30_000;
 const attempts = 5;
-/** A dead watch is noticed within 8 s, and the next one brings what it missed. */
 const catchUpMs = 10_000;
 const cutOff = 'this principal is cut off from its hub: connect again, to another one';
 
@@ -36,11 +35,9 @@ export interface AgentHoldsOptions {
   readonly replicas: Pick<LiveReplicas, 'has' | 'isGone' | 'peer'>;
   readonly isLeader: () => boolean;
   readonly fence: Pick<WriteFence, 'quiet' | 'allQuiet'>;
-  /**
-   * Resolves when what this replica knows of the agent's objects is as new as what the API server had at the call. Rejects when
-   * aborted, and when that cannot be found out.
-   */
-  readonly caughtUp: (agent: string, signal: AbortSignal) => Promise<void>;
+  readonly caughtUp: CatchUpsOptions['caughtUp'];
+  /** Longest wait for it, ms. Default: 10 s, as a dead watch is noticed within 8 s, and the next one brings what it missed. */
+  readonly catchUpMs?: number | undefined;
   /** This replica holds the agent from now on. */
   readonly held: (agent: string) => void;
   /** The agent's session must end at once: its synchronisation here stops before this returns. */
@@ -103,7 +100,7 @@ export class AgentHolds implements AgentRecords {
         this.#lose(agent, 'this principal does not know the newest state of its hub: connect again');
         this.#queue.add(agent);
       },
-      timeoutMs: catchUpMs,
+      timeoutMs: options.catchUpMs ?? catchUpMs,
       logger: options.logger,
     });
     const { client, namespace, informer } = options;

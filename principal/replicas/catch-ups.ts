@@ -1,10 +1,10 @@
-import { type Logger, withDeadline } from '../../lib/base/index.ts';
+import { Backoff, type Logger, sleep, withDeadline } from '../../lib/base/index.ts';
 
 /** How {@link CatchUps} work. */
 export interface CatchUpsOptions {
   /**
    * Resolves when what this replica knows of the agent's objects is as new as what the API server had at the call. Rejects when
-   * aborted, and when that cannot be found out.
+   * aborted, and when the API server cannot be asked: then it is called again.
    */
   readonly caughtUp: (agent: string, signal: AbortSignal) => Promise<void>;
   /** This replica has caught up for the agent. */
@@ -15,6 +15,8 @@ export interface CatchUpsOptions {
   readonly timeoutMs: number;
   readonly logger: Logger;
 }
+
+const pauses = { initialMs: 50, maxMs: 1_000 };
 
 interface CatchUp {
   readonly term: string;
@@ -66,7 +68,18 @@ export class CatchUps {
   async #run(agent: string, begun: CatchUp): Promise<void> {
     const { caughtUp, done, failed, timeoutMs, logger } = this.#options;
     try {
-      await withDeadline(begun.stop.signal, timeoutMs, (signal) => caughtUp(agent, signal));
+      await withDeadline(begun.stop.signal, timeoutMs, async (signal) => {
+        const backoff = new Backoff(pauses);
+        for (;;) {
+          try {
+            return await caughtUp(agent, signal);
+          } catch (error) {
+            signal.throwIfAborted();
+            logger.debug({ agent, error }, 'the API server cannot be asked for the newest state');
+            await sleep(backoff.next(), signal);
+          }
+        }
+      });
     } catch (error) {
       if (this.#agents.get(agent) === begun) {
         this.#agents.delete(agent);

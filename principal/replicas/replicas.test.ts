@@ -119,12 +119,15 @@ test('an agent is served in a new term when what is known of it is up to date, a
 
 test('a replica that cannot find out whether it is up to date sends the agent away, and another one takes it', async () => {
   const server = new LeaseServer();
+  let asked = 0;
   const caughtUp = async () => {
+    asked++;
     throw new Error('the API server does not answer');
   };
-  const [a, b] = [start(server, { caughtUp }), start(server)];
+  const [a, b] = [start(server, { caughtUp, catchUpMs: 500 }), start(server)];
   a.come('edge');
   await until(() => a.lost.includes('edge'));
+  expect(asked, 'it asks again').toBeGreaterThan(2);
   await until('it gives the hold up', () => leaseOf(server, 'edge')?.spec?.holderIdentity === '');
   b.come('edge');
   await until(() => b.attached.has('edge'));

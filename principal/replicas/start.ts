@@ -3,7 +3,8 @@ import type { Registry } from 'prom-client';
 import type { Logger } from '../../lib/base/index.ts';
 import type { Informer, KubeClient, Lease, WorkQueueObserver } from '../../lib/kube/index.ts';
 import { versionInfo } from '../../lib/ops/index.ts';
-import { AgentHolds, type AgentHoldsOptions } from './agent-holds.ts';
+import { AgentHolds } from './agent-holds.ts';
+import type { CatchUpsOptions } from './catch-ups.ts';
 import type { ReplicaDirectory } from './directory.ts';
 import { Leadership } from './leadership.ts';
 import { LiveReplicas } from './live-replicas.ts';
@@ -33,8 +34,9 @@ export interface StartReplicasOptions {
   /** The Leases of replicas, agents and the leader; not filled yet. */
   readonly informer: Informer<Lease>;
   readonly timing: ReplicaTiming;
-  /** See {@link AgentHoldsOptions.caughtUp}. */
-  readonly caughtUp: AgentHoldsOptions['caughtUp'];
+  /** See {@link CatchUpsOptions.caughtUp}, and how long to wait for it: for tests. */
+  readonly caughtUp: CatchUpsOptions['caughtUp'];
+  readonly catchUpMs?: number | undefined;
   /** `host:port` at which other replicas reach this one, and the fingerprint of its certificate; empty: they do not. */
   readonly address: string;
   readonly fingerprint: string;
@@ -125,6 +127,7 @@ export class Replicas {
       isLeader: () => leadership?.isLeader === true,
       fence: this.fence,
       caughtUp: options.caughtUp,
+      catchUpMs: options.catchUpMs,
       held: (agent) => this.#listener?.held(agent),
       lost: (agent, why) => this.#listener?.lost(agent, why),
       released: (agent) => this.#listener?.released(agent),

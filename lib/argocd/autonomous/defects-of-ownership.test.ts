@@ -253,6 +253,23 @@ describe('what cannot be done yet', () => {
     expect(principal.mirror()).toBeUndefined();
   });
 
+  test('a mirror that went to another cluster while nobody looked comes back, also if the cache shows it late', async () => {
+    const { lab, principal, agent, disconnect } = joined();
+    agent.cluster.objects.create(ownApplication());
+    await lab.run(3_000);
+    const right = principal.mirror()?.spec;
+    disconnect();
+    principal.stop.abort();
+    lab.hub.isHidden = () => true;
+    const next = new StagePrincipal(lab);
+    lab.hub.isHidden = () => false;
+    lab.hub.objects.patch(hubRef, { spec: { destination: { name: 'other' } } });
+    await lab.run(3_000);
+    join(lab, next, agent);
+    await lab.run(3_000);
+    expect(next.mirror()?.spec).toEqual(right);
+  });
+
   test('an outage of the hub loses nothing', async () => {
     const { lab, principal } = await alone();
     lab.hub.intercept = () => {

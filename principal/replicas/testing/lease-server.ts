@@ -160,6 +160,7 @@ export interface TestReplicaOptions {
   readonly held?: (agent: string) => void;
   /** Default: its caches are never behind. */
   readonly caughtUp?: (agent: string, signal: AbortSignal) => Promise<void>;
+  readonly catchUpMs?: number;
 }
 
 /** One principal of a test: a replica whose engine only remembers what it serves. */
@@ -180,6 +181,7 @@ export class TestReplica {
       pod,
       rebalancing,
       held,
+      catchUpMs,
       caughtUp = async () => undefined,
       timing = { renewMs: 100, deadlineMs: 500, durationMs: 1_000 },
     } = options;
@@ -189,6 +191,7 @@ export class TestReplica {
       informer,
       timing,
       caughtUp,
+      catchUpMs,
       address: '',
       fingerprint: '',
       env: pod === undefined ? {} : { POD_NAME: pod },

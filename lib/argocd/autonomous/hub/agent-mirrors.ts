@@ -1,3 +1,4 @@
+import { isEqual } from '../../../base/index.ts';
 import {
   Inbox,
   type InboxOutcome,
@@ -14,7 +15,15 @@ import type { ApplicationMessage, PeerConnection, RequestUpdate } from '../../pe
 import { ReliableMessages } from '../../peer/reliable-messages.ts';
 import type { SyncStats } from '../../peer/stats.ts';
 import type { PlanWriter } from '../../writing/plan-writer.ts';
-import { fieldsOfMirror, isMarked, isSkippedOnHub, mirrorDigest, mirroredUid, sourceSpecOf } from '../mirror.ts';
+import {
+  fieldsOfMirror,
+  isMarked,
+  isSkippedOnHub,
+  mirrorDigest,
+  mirroredUid,
+  mirrorSpec,
+  sourceSpecOf,
+} from '../mirror.ts';
 import { MessageHistory, messageId } from './message-history.ts';
 import type { MirrorFailure } from './mirror-failure.ts';
 import { MirrorKeeper } from './mirror-keeper.ts';
@@ -183,7 +192,11 @@ export class AgentMirrors implements CopySync {
       return { ...common, uid, checksum: null, ...(uid === '' ? {} : { digest: '' }) };
     }
     const { agent } = this.#options;
+    const fields = fieldsOfMirror(mirror, agent);
+    const cluster = this.#options.cluster();
     const isSettled =
+      // The cluster is no part of what is compared with the agent: somebody may have changed it while nobody served the agent.
+      (cluster === undefined || isEqual(mirror.spec, mirrorSpec(fields, { agent, cluster }))) &&
       isMarked(mirror) &&
       isSkippedOnHub(mirror) &&
       mirroredUid(mirror) === uid &&
@@ -195,7 +208,7 @@ export class AgentMirrors implements CopySync {
       uid,
       // None, or an empty one, which is no digest of anything, makes an agent of either kind report what it has.
       checksum: isSettled ? specChecksum(sourceSpecOf(mirror, agent)) : null,
-      digest: isSettled ? mirrorDigest(fieldsOfMirror(mirror, agent), mirror) : '',
+      digest: isSettled ? mirrorDigest(fields, mirror) : '',
     };
   }
 
