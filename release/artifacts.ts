@@ -6,7 +6,7 @@ import { basename, join, relative } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { type ArchivedFile, tarOf } from '../lib/base/index.ts';
 import { billOfMaterials, licenceReport, usedPackages } from './sbom.ts';
-import { changelogSection, chartFolders, versionProblems } from './version.ts';
+import { changelogSection, chartFolders, requireVersion } from './version.ts';
 
 /** What is released, and from where. */
 export interface ReleaseOptions {
@@ -17,23 +17,22 @@ export interface ReleaseOptions {
   /** The commit, and when it was made: nothing else in the files tells one build from another. */
   readonly revision: string;
   readonly date: Date;
+  /** The image, archived. */
+  readonly image?: { readonly content: Uint8Array; readonly digest: string } | undefined;
 }
 
 /** The name of the file with the SHA-256 of all others. */
 export const checksumsFile = 'checksums.txt';
 
 /**
- * Makes the files of a release: charts, manifests, CRD, the tool as an npm package, bill of materials, licences, changes and
- * checksums. The same tree gives the same bytes.
+ * Makes the files of a release: charts, manifests, CRD, the tool as an npm package, the image if there is one, bill of
+ * materials, licences, changes and checksums. The same tree gives the same bytes.
  * @returns the names of the files
  * @throws Error when a version in the tree is another one
  */
 export function makeRelease(options: ReleaseOptions): readonly string[] {
-  const { root, version, output } = options;
-  const problems = versionProblems(root, version);
-  if (problems.length > 0) {
-    throw new Error(`the tree is not ${version}: ${problems.join('; ')}`);
-  }
+  const { root, version, output, image } = options;
+  requireVersion(root, version);
   const read = (path: string) => readFileSync(join(root, path), 'utf8');
   const packages = usedPackages(read('package-lock.json'));
   const files = new Map<string, string | Uint8Array>();
@@ -49,6 +48,10 @@ export function makeRelease(options: ReleaseOptions): readonly string[] {
   files.set(`argocd-fleet-${version}.cdx.json`, billOfMaterials(packages, product));
   files.set(`licences-${version}.md`, licenceReport(packages));
   files.set(`changes-${version}.md`, `${changelogSection(read('CHANGELOG.md'), version)}\n`);
+  if (image !== undefined) {
+    files.set(`argocd-fleet-image-${version}.tar`, image.content);
+    files.set(`argocd-fleet-image-${version}.digest`, `${image.digest}\n`);
+  }
   const names = [...files.keys()].sort();
   files.set(
     checksumsFile,

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { parse } from 'yaml';
 
 /** Where the version stands that is not the one to release, in words; empty when all is ready. */
-export function versionProblems(root: string, version: string): readonly string[] {
+function versionProblems(root: string, version: string): readonly string[] {
   const read = (path: string) => readFileSync(join(root, path), 'utf8');
   const found: [string, unknown][] = [
     ['package.json', JSON.parse(read('package.json')).version],
@@ -25,6 +25,14 @@ export function versionProblems(root: string, version: string): readonly string[
   return changelogSection(read('CHANGELOG.md'), version) === undefined
     ? [...problems, `CHANGELOG.md has no section ${version}`]
     : problems;
+}
+
+/** @throws Error that names every place in the tree that has another version than the one to release */
+export function requireVersion(root: string, version: string): void {
+  const problems = versionProblems(root, version);
+  if (problems.length > 0) {
+    throw new Error(`the tree is not ${version}: ${problems.join('; ')}`);
+  }
 }
 
 /** The charts that are released, as paths below the root. */

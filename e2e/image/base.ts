@@ -17,7 +17,7 @@ import { dirname, join } from 'node:path';
 const project = new URL('../..', import.meta.url).pathname;
 
 /** What the Dockerfile's steps call. */
-const commands = ['sh', 'rm', 'ln', 'chmod', 'mkdir', 'cp', 'ls', 'cat', 'env'];
+const commands = ['sh', 'env'];
 
 /**
  * Makes, of what this machine has, an image that can stand in for the Dockerfile's base: Node.js, npm, the libraries that
@@ -37,6 +37,16 @@ export function makeBase(tag: string, podmanFlags: readonly string[]): void {
   } finally {
     rmSync(root, { recursive: true, force: true });
   }
+}
+
+/** The image of a name to build on: `local` is made now. */
+export function useBase(name: string | undefined): string | undefined {
+  if (name !== 'local') {
+    return name;
+  }
+  const tag = 'localhost/argocd-fleet-base:local';
+  makeBase(tag, []);
+  return tag;
 }
 
 function layOut(root: string): void {
@@ -64,6 +74,14 @@ function layOut(root: string): void {
   for (const program of [process.execPath, ...bundler, ...commands.map((command) => `/bin/${command}`)]) {
     for (const library of librariesOf(program)) {
       put(library, library);
+    }
+  }
+  // What a base of Debian's packages knows of them.
+  put('/etc/os-release', 'etc/os-release');
+  for (const name of ['libc6', 'libgcc-s1', 'libstdc++6']) {
+    for (const path of globSync([`/var/lib/dpkg/info/${name}{,:*}.list`, `/usr/share/doc/${name}/copyright`])) {
+      put(path, path);
+      put('/var/lib/dpkg/status', 'var/lib/dpkg/status');
     }
   }
   // …/npm/bin/npm-cli.js

@@ -42,15 +42,30 @@ describe('the container engine', () => {
     );
   });
 
+  const request = { engine: 'podman', tag: 'a/b:1', revision: 'abc', date: '2026-01-01T00:00:00Z' } as const;
+  const values = ['--build-arg', 'GIT_REVISION=abc', '--build-arg', 'BUILD_DATE=2026-01-01T00:00:00Z'];
+  const equal = ['--timestamp', '1767225600', '--identity-label=false', '--layers=false'];
+
   it('builds the Dockerfile', () => {
-    const request = { engine: 'podman', tag: 'a/b:1', revision: 'abc', date: '2026-01-01T00:00:00Z' } as const;
-    const values = ['--build-arg', 'GIT_REVISION=abc', '--build-arg', 'BUILD_DATE=2026-01-01T00:00:00Z'];
-    expect(buildCommand(request)).toEqual({ command: 'podman', args: ['build', ...values, '--tag', 'a/b:1', '.'] });
-    expect(buildCommand({ ...request, base: 'node:24', npmrc: '/home/me/.npmrc', flags: ['--quiet'] }).args).toEqual([
+    const args = ['build', ...values, ...equal, '--tag', 'a/b:1', '.'];
+    expect(buildCommand(request)).toEqual({ command: 'podman', args });
+    const more = { base: 'node:24', npmrc: '/home/me/.npmrc', flags: ['--quiet'] };
+    expect(buildCommand({ ...request, ...more }).args).toEqual([
       'build',
       ...values,
-      ...['--build-arg', 'NODE_IMAGE=node:24', '--secret', 'id=npmrc,src=/home/me/.npmrc'],
-      ...['--tag', 'a/b:1', '--quiet', '.'],
+      ...['--build-arg', 'NODE_IMAGE=node:24'],
+      ...equal,
+      ...['--secret', 'id=npmrc,src=/home/me/.npmrc', '--tag', 'a/b:1', '--quiet', '.'],
     ]);
+    expect(buildCommand({ ...request, engine: 'docker' }).args).toEqual([
+      'build',
+      ...values,
+      ...['--build-arg', 'SOURCE_DATE_EPOCH=1767225600', '--tag', 'a/b:1', '.'],
+    ]);
+  });
+
+  it('builds it for several architectures', () => {
+    const { args } = buildCommand({ ...request, engine: 'buildah', platforms: ['linux/amd64', 'linux/arm64'] });
+    expect(args.slice(-5)).toEqual(['--platform', 'linux/amd64,linux/arm64', '--manifest', 'a/b:1', '.']);
   });
 });

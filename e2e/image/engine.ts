@@ -58,8 +58,10 @@ export interface BuildRequest {
   tag: string;
   /** Commit, for `argocd-agent version`. */
   revision: string;
-  /** RFC 3339. */
+  /** When the commit was made, RFC 3339: what the image and its files say of their age, so that two builds are equal. */
   date: string;
+  /** Architectures, such as `linux/arm64`: the tag is that of their list. This machine's unless set. Not with docker. */
+  platforms?: readonly string[] | undefined;
   /** An image with Node.js and npm, instead of the Dockerfile's. */
   base?: string | undefined;
   /** An npm configuration, for packages from another registry; it does not get into the image. */
@@ -72,17 +74,21 @@ export interface BuildRequest {
 
 /** The command line that builds the image from the Dockerfile. */
 export function buildCommand(request: BuildRequest): { command: EngineName; args: string[] } {
-  const { engine, tag, base, npmrc, flags = [], folder = '.' } = request;
+  const { engine, tag, base, npmrc, platforms, flags = [], folder = '.' } = request;
+  const seconds = Math.floor(Date.parse(request.date) / 1_000);
   const values = [
     `GIT_REVISION=${request.revision}`,
     `BUILD_DATE=${request.date}`,
     ...(base === undefined ? [] : [`NODE_IMAGE=${base}`]),
+    ...(engine === 'docker' ? [`SOURCE_DATE_EPOCH=${seconds}`] : []),
   ];
   const args = [
     'build',
     ...values.flatMap((value) => ['--build-arg', value]),
+    // One layer, which does not say what has built it.
+    ...(engine === 'docker' ? [] : ['--timestamp', `${seconds}`, '--identity-label=false', '--layers=false']),
     ...(npmrc === undefined ? [] : ['--secret', `id=npmrc,src=${npmrc}`]),
-    ...['--tag', tag],
+    ...(platforms === undefined ? ['--tag', tag] : ['--platform', platforms.join(','), '--manifest', tag]),
     ...flags,
     folder,
   ];
