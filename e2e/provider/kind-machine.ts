@@ -7,8 +7,10 @@ export interface KindMachineOptions {
   readonly engine: KindEngine;
   /** Runs the commands; for tests, something else that does. */
   readonly runner: Runner;
-  /** For kubeconfigs, the saved image and logs. */
+  /** For kubeconfigs and the saved image. */
   readonly folder: string;
+  /** For logs. */
+  readonly logs: string;
   /** Where the Dockerfile is. */
   readonly project: string;
   /** What the image is called. */
@@ -74,15 +76,15 @@ export class KindMachine {
   }
 
   /**
-   * Writes the logs of all nodes into a folder.
+   * Writes the logs of all nodes into the folder for them.
    * @returns the folder
    */
   async logs(): Promise<string> {
-    const folder = join(this.#options.folder, 'logs');
+    const { engine, logs } = this.#options;
     for (const name of this.#clusters) {
-      await this.#run(kindCommands.logs(this.#options.engine, name, join(folder, name)));
+      await this.#run(kindCommands.logs(engine, name, join(logs, name)));
     }
-    return folder;
+    return logs;
   }
 
   /**

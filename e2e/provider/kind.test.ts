@@ -57,7 +57,7 @@ function recorder(answers: Record<string, string | Error> = {}) {
     return answer;
   };
   const machine = (engine: KindEngine, signal?: AbortSignal) =>
-    new KindMachine({ engine, runner, folder: '/f', project: '/p', image: 'quay.io/a/b:1', signal });
+    new KindMachine({ engine, runner, folder: '/f', logs: '/logs', project: '/p', image: 'quay.io/a/b:1', signal });
   return { lines, machine };
 }
 
@@ -77,7 +77,7 @@ async function wholeStory(machine: KindMachine): Promise<string> {
   const address = await machine.address();
   await machine.initHub(hub);
   await machine.join('cluster1', await machine.create('cluster1'), hub);
-  expect(await machine.logs()).toBe('/f/logs');
+  expect(await machine.logs()).toBe('/logs');
   await machine.delete();
   return address;
 }
@@ -97,8 +97,8 @@ describe('a fleet of kind', () => {
       'kind create cluster --name cluster1 --kubeconfig /f/cluster1.kubeconfig --wait 180s',
       'kind load image-archive /f/image.tar --name cluster1',
       ...join,
-      'kind export logs --name hub /f/logs/hub',
-      'kind export logs --name cluster1 /f/logs/cluster1',
+      'kind export logs --name hub /logs/hub',
+      'kind export logs --name cluster1 /logs/cluster1',
       'kind delete cluster --name cluster1',
       'kind delete cluster --name hub',
     ]);

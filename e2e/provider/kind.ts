@@ -31,7 +31,9 @@ export async function startKindFleet(options: FleetOptions = {}): Promise<Shared
   const engine = await checkKind();
   const folder = await mkdtemp(join(tmpdir(), 'kind-'));
   const image = await currentImage();
-  const machine = new KindMachine({ engine, runner: runCommand, folder, project, image, signal });
+  // Logs outlive the fleet: they are read when it is gone.
+  const logs = process.env.KIND_LOGS || join(tmpdir(), 'kind-logs');
+  const machine = new KindMachine({ engine, runner: runCommand, folder, logs, project, image, signal });
   const members = new Map<string, SharedMember>();
   const stops: (() => Promise<unknown>)[] = [() => removeFolder(folder), () => machine.delete()];
   const stop = async () => {
