@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { z } from 'zod';
 
 /** What is known about vulnerabilities of the packages that the programs are made with. */
-export type Audit =
+export type PackageAudit =
   | { readonly result: 'clean' }
   | { readonly result: 'vulnerable'; readonly packages: readonly string[] }
   | { readonly result: 'unknown'; readonly reason: string };
@@ -13,13 +13,13 @@ const report = z.object({
 const failure = z.object({ message: z.string() });
 
 /** Asks the registry for vulnerabilities of severity high or critical (`npm audit`). */
-export function auditPackages(root: string): Audit {
+export function auditPackages(root: string): PackageAudit {
   const { stdout, error } = spawnSync('npm', ['audit', '--json', '--omit=dev'], { cwd: root, encoding: 'utf8' });
   return error === undefined ? readAudit(stdout) : { result: 'unknown', reason: error.message };
 }
 
 /** What `npm audit --json` says; unknown when the registry gave no answer. */
-export function readAudit(text: string): Audit {
+export function readAudit(text: string): PackageAudit {
   const said = parsed(text);
   const { data } = report.safeParse(said);
   if (data === undefined) {

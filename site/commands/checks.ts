@@ -13,7 +13,9 @@ const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 const makefile = readFileSync(join(root, 'Makefile'), 'utf8');
 
 /** Programs of every machine: what is done with them is not checked. */
-const utilities = new Set(['base64', 'cp', 'curl', 'grep', 'jq', 'source', 'umask']);
+const utilities = new Set([
+  ...['base64', 'cosign', 'cp', 'curl', 'grep', 'jq', 'openssl', 'sha256sum', 'skopeo', 'source', 'umask'],
+]);
 
 const helmFlags = new Set([...['--create-namespace', '--namespace', '--output', '--set', '--values']]);
 const kubectlVerbs = new Set([
