@@ -91,6 +91,8 @@ export interface PairOptions {
   idle?: boolean;
   /** Executables of argocd-agent that run instead of this project's programs. */
   originals?: Originals;
+  /** Of both programs, besides what they need anyway. */
+  environment?: Record<string, string>;
 }
 
 /** Executables of argocd-agent; without one this project's program runs. */
@@ -129,7 +131,7 @@ export async function startPair(
       `--healthz-port=${ports.health}`,
       ...args,
     ];
-    const program = new Program(flags, {}, options.originals?.agent);
+    const program = new Program(flags, options.environment, options.originals?.agent);
     programs.push(program);
     return program;
   };
@@ -193,7 +195,7 @@ export interface PrincipalHub {
 
 /** Starts a hub with Argo CD's kinds and the principal's key material. */
 export async function startHub(
-  options: Pick<PairOptions, 'principalArgs' | 'originals'> = {},
+  options: Pick<PairOptions, 'principalArgs' | 'originals' | 'environment'> = {},
   start: () => Promise<SharedCluster> = borrowCluster,
 ): Promise<PrincipalHub> {
   const [hub, authority, jwtKey] = await Promise.all([
@@ -221,7 +223,7 @@ export async function startHub(
       ...(args.some((arg) => arg.startsWith('--redis-proxy-listen')) ? [] : ['--disable-redis-proxy']),
       ...args,
     ];
-    const program = new Program(flags, {}, options.originals?.principal);
+    const program = new Program(flags, options.environment, options.originals?.principal);
     programs.push(program);
     return { program, port, metricsPort: metrics };
   };
