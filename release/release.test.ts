@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { checksumsFile, makeRelease } from './artifacts.ts';
-import { usedPackages } from './sbom.ts';
+import { licenceReport, usedPackages } from './sbom.ts';
 import { changelogSection } from './version.ts';
 
 const root = join(import.meta.dirname, '..');
@@ -27,6 +27,13 @@ test('two runs give the same bytes', () => {
   for (const name of names) {
     expect(readFileSync(file(name)).equals(readFileSync(join(folder, 'two', name))), name).toBe(true);
   }
+});
+
+test('the image, if there is one, is a file of the release, with its digest', () => {
+  const image = { content: Buffer.from('archive'), digest: `sha256:${'b'.repeat(64)}` };
+  makeRelease({ ...made, output: join(folder, 'four'), image });
+  expect(readFileSync(join(folder, 'four', `argocd-fleet-image-${version}.digest`), 'utf8')).toBe(`${image.digest}\n`);
+  expect(readFileSync(join(folder, 'four', checksumsFile), 'utf8')).toContain(`  argocd-fleet-image-${version}.tar\n`);
 });
 
 test('the checksums are those of the files', () => {
@@ -81,6 +88,13 @@ test('the bill of materials has every package with licence and digest, and all t
     [],
   );
   expect(text(`licences-${version}.md`)).toContain('| undici |');
+});
+
+test('a package with a licence that asks for more than its name is refused', () => {
+  const one = { path: 'node_modules/a', name: 'a', version: '1.0.0', sha512: undefined, uses: [] };
+  expect(licenceReport([{ ...one, license: '(MIT OR Apache-2.0)' }])).toContain('| a | 1.0.0 |');
+  expect(() => licenceReport([{ ...one, license: 'GPL-3.0-only' }])).toThrow('a 1.0.0 has the licence GPL-3.0-only');
+  expect(() => licenceReport([{ ...one, license: undefined }])).toThrow('a 1.0.0 has no licence');
 });
 
 test('a tree of another version is refused, with every place', () => {

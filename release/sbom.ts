@@ -121,11 +121,18 @@ function uuidOf(hex: string): string {
   );
 }
 
-/** The licences of the packages, as a table in Markdown. @throws Error for a package without a licence */
+/** Licences that ask for no more than to be named: what a package may have. */
+const permissive = ['0BSD', 'Apache-2.0', 'BSD-2-Clause', 'BSD-3-Clause', 'ISC', 'MIT', 'PSF-2.0', 'Unlicense'];
+
+/** The licences of the packages, as a table in Markdown. @throws Error for a package with none, or with one that asks for more */
 export function licenceReport(packages: readonly UsedPackage[]): string {
   const rows = packages.map(({ name, version, license }) => {
     if (license === undefined) {
       throw new Error(`${name} ${version} has no licence`);
+    }
+    const parts = license.match(/[\w.+-]+/g) ?? [];
+    if (parts.some((part) => part !== 'AND' && part !== 'OR' && !permissive.includes(part))) {
+      throw new Error(`${name} ${version} has the licence ${license}: is it one that this project can have?`);
     }
     return `| ${name} | ${version} | ${license} |`;
   });
