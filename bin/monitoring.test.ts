@@ -130,6 +130,13 @@ describe.each(charts)('%s', (chart) => {
     }
   });
 
+  test.each(files)('no expression of %s shows what other programs have under the same name', (file) => {
+    for (const expression of expressionsOf(join(folder, file))) {
+      const isCommon = metricsOf(expression).some((name) => /^(process|nodejs|rest_client)_/.test(name));
+      expect(/ and on \(job, instance\) (argocd|gitops)_/.test(expression), expression).toBe(isCommon);
+    }
+  });
+
   test.each(files.filter((file) => file.endsWith('alerts.yaml')))('every alert of %s has its runbook', (file) => {
     const runbooks = readFileSync(join(root, 'docs/runbooks.md'), 'utf8');
     for (const { alert, labels, annotations } of alertsIn(join(folder, file))) {

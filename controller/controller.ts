@@ -160,7 +160,11 @@ export class Controller {
 
   /** Work queue statistics for metrics, by queue. */
   get stats() {
-    return { fleets: this.#fleetQueue.stats, clusters: this.#clusterQueue.stats };
+    return {
+      gitopsclusters: this.#fleetQueue.stats,
+      clusters: this.#clusterQueue.stats,
+      requests: this.#requestQueue.stats,
+    };
   }
 
   /** The conditions of all GitOpsClusters, as the cache has them. */

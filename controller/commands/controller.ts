@@ -74,7 +74,7 @@ export const controllerCommand = command({
             await Promise.all([controller.run(until), events && watchCertificates(events, certificates, until)]);
           },
           missing: () => controller.missing(),
-          stats: () => ({ gitopsclusters: controller.stats.fleets, clusters: controller.stats.clusters }),
+          stats: () => controller.stats,
           conditions: () => controller.conditions(),
           rollouts: () => controller.rollouts(),
           certificates: () => controller.certificates(),

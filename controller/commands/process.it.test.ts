@@ -1,26 +1,19 @@
 import { once } from 'node:events';
-import { readFile, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
-import {
-  borrowCluster,
-  freePort,
-  type SharedCluster,
-  type SupervisedProcess,
-  spawnSupervised,
-} from '../../e2e/testbed/index.ts';
+import { borrowCluster, type SharedCluster } from '../../e2e/testbed/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import { leases, type Secret } from '../../lib/kube/index.ts';
 import { type GitOpsCluster, gitOpsClusters, type ManifestWork, manifestWorks } from '../hub/index.ts';
+import { type ControllerProgram, programNamespace, startControllerProgram } from '../testing/controller-program.ts';
 import { HubFixture } from '../testing/fixture.ts';
 import { installHubCrds, workNames } from '../testing/hub.ts';
 
-const root = join(import.meta.dirname, '../..');
 const leaseName = '7310a56a.open-cluster-management.io';
-const image = 'quay.io/open-cluster-management/argocd-fleet:test';
 /** On a busy machine the leader must not lose the Lease: it would exit, and nothing restarts it here. */
 const patientLeader = [
   '--leader-elect',
@@ -30,7 +23,7 @@ const patientLeader = [
 
 let hub: SharedCluster;
 let fixture: HubFixture;
-const processes: SupervisedProcess[] = [];
+const processes: ControllerProgram[] = [];
 
 /** What a sink of events gets. */
 const received: IncomingHttpHeaders[] = [];
@@ -46,7 +39,7 @@ beforeAll(async () => {
   hub = await borrowCluster({ name: 'hub' });
   await installHubCrds(hub);
   fixture = new HubFixture(hub.client);
-  for (const namespace of ['argocd', 'release']) {
+  for (const namespace of ['argocd', programNamespace]) {
     await fixture.namespace(namespace);
   }
   await fixture.managedCluster('c1');
@@ -59,26 +52,14 @@ afterAll(async () => {
   await hub?.stop();
 });
 
-interface Program extends SupervisedProcess {
-  readonly log: () => Promise<string>;
-  readonly health: number;
-  readonly metrics: number;
-}
-
-async function program(name: string, args: readonly string[], env: Record<string, string> = {}): Promise<Program> {
-  const logFile = join(hub.dir, `${name}.log`);
-  const [health, metrics] = [await freePort(), await freePort()];
-  const isController = args[0]?.startsWith('-') ?? true;
-  const addresses = isController
-    ? [`--health-probe-bind-address=127.0.0.1:${health}`, `--metrics-bind-address=127.0.0.1:${metrics}`]
-    : [];
-  const started = await spawnSupervised(
-    process.execPath,
-    [join(root, 'bin/gitops-controller.ts'), ...args, ...addresses, `--kubeconfig=${hub.kubeconfig}`],
-    { logFile, env: { ...process.env, POD_NAME: name, POD_NAMESPACE: 'release', CONTROLLER_IMAGE: image, ...env } },
-  );
+async function program(
+  name: string,
+  args: readonly string[],
+  env: Record<string, string> = {},
+): Promise<ControllerProgram> {
+  const started = await startControllerProgram(hub, name, args, { env });
   processes.push(started);
-  return Object.assign(started, { health, metrics, log: () => readFile(logFile, 'utf8') });
+  return started;
 }
 
 const answers = (port: number, path: string) =>
@@ -87,7 +68,7 @@ const answers = (port: number, path: string) =>
     return response.ok && (await response.text());
   });
 const holder = async () =>
-  (await hub.client.get(leases, { namespace: 'release', name: leaseName }))?.spec?.holderIdentity;
+  (await hub.client.get(leases, { namespace: programNamespace, name: leaseName }))?.spec?.holderIdentity;
 
 test('with argocd-pull-integration’s flags: one leads, another takes over, a signal ends it at once', async () => {
   await writeFile(join(hub.dir, 'token'), 'open sesame\n');
@@ -115,7 +96,7 @@ test('with argocd-pull-integration’s flags: one leads, another takes over, a s
     received.find((headers) => headers['ce-type']?.toString().endsWith('.cluster-enrolled')),
   );
   expect(enrolled).toMatchObject({
-    'ce-source': '/argocd-agent/controller/release',
+    'ce-source': `/argocd-agent/controller/${programNamespace}`,
     'ce-subject': 'clusters/c1',
     'ce-specversion': '1.0',
     authorization: 'Bearer open sesame',

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { parse } from 'yaml';
+import { parse, stringify } from 'yaml';
 
 /** An alert of a file of rules. */
 export interface AlertRule {
@@ -15,17 +15,38 @@ export function alertsIn(file: string): AlertRule[] {
   return groups.flatMap(({ rules }) => rules);
 }
 
+/** What a panel of a dashboard asks for. */
+export interface PanelQuery {
+  readonly expr: string;
+  /** The text of a series, with its labels in double braces. */
+  readonly legendFormat: string;
+}
+
+interface Dashboard {
+  readonly panels: readonly { readonly targets: readonly PanelQuery[] }[];
+  readonly templating: { readonly list: readonly { readonly type: string; readonly query: string }[] };
+}
+
+const dashboardIn = (file: string) => JSON.parse(readFileSync(file, 'utf8')) as Dashboard;
+
+/** What the panels of a dashboard ask for. */
+export function panelQueriesOf(file: string): PanelQuery[] {
+  return dashboardIn(file).panels.flatMap(({ targets }) => targets);
+}
+
 /** The expressions of a file of rules, or of a dashboard. */
 export function expressionsOf(file: string): string[] {
   if (file.endsWith('.yaml')) {
     return alertsIn(file).map(({ expr }) => expr);
   }
-  const { panels, templating } = JSON.parse(readFileSync(file, 'utf8')) as {
-    panels: { targets: { expr: string }[] }[];
-    templating: { list: { type: string; query: string }[] };
-  };
-  const variables = templating.list.filter(({ type }) => type === 'query').map(({ query }) => query);
-  return [...panels.flatMap(({ targets }) => targets.map(({ expr }) => expr)), ...variables];
+  const variables = dashboardIn(file).templating.list.filter(({ type }) => type === 'query');
+  return [...panelQueriesOf(file).map(({ expr }) => expr), ...variables.map(({ query }) => query)];
+}
+
+/** The text of a file of rules, whose alerts are raised after a second instead of minutes. */
+export function hastyRules(file: string): string {
+  const rules = alertsIn(file).map((rule) => ({ ...rule, for: '1s' }));
+  return stringify({ groups: [{ name: 'hasty', rules }] });
 }
 
 /** The names of the metrics in a PromQL expression; every metric has an underscore in its name. */

@@ -1,6 +1,5 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { stringify } from 'yaml';
 import { until } from '../../lib/base/testing.ts';
 import { namespaces } from '../../lib/kube/index.ts';
 import { issueCertificate } from '../../lib/pki/index.ts';
@@ -16,21 +15,15 @@ import {
   startPair,
   startRedis,
 } from '../pair/index.ts';
-import { alertsIn, expressionsOf } from './expressions.ts';
+import { hastyRules, panelQueriesOf } from './expressions.ts';
 import { type Prometheus, prometheusMissing, startPrometheus } from './prometheus.ts';
 
 // A real Prometheus scrapes a principal and an agent at work, with the alerts and dashboards that the charts deliver.
 
 const monitoring = (chart: string, file: string) => join(chart, 'files/monitoring', file);
-const dashboards = ['fleet-dashboard.json', 'cluster-dashboard.json'].flatMap((file) =>
-  expressionsOf(monitoring(addonChart, file)),
+const panels = ['fleet-dashboard.json', 'cluster-dashboard.json'].flatMap((file) =>
+  panelQueriesOf(monitoring(addonChart, file)),
 );
-
-/** The rules of a file, whose alerts are raised after a second instead of minutes. */
-function hasty(file: string): string {
-  const rules = alertsIn(file).map((rule) => ({ ...rule, for: '1s' }));
-  return stringify({ groups: [{ name: 'hasty', rules }] });
-}
 
 if (prometheusMissing !== undefined) {
   console.log(`Skipped: ${prometheusMissing}`);
@@ -52,10 +45,10 @@ describe.skipIf(prometheusMissing !== undefined)('Prometheus beside a principal 
       agentArgs: [`--redis-addr=127.0.0.1:${redis.cluster.port}`],
     });
     prometheus = await startPrometheus({
-      ports: { principal: pair.principalMetricsPort, agent: pair.agentMetricsPort },
+      targets: { principal: { port: pair.principalMetricsPort }, agent: { port: pair.agentMetricsPort } },
       rules: [
-        hasty(monitoring(addonChart, 'principal-alerts.yaml')),
-        hasty(monitoring(agentChart, 'agent-alerts.yaml')),
+        hastyRules(monitoring(addonChart, 'principal-alerts.yaml')),
+        hastyRules(monitoring(agentChart, 'agent-alerts.yaml')),
       ],
     });
     // Something of everything: a change on its way, a report, a live request.
@@ -74,23 +67,18 @@ describe.skipIf(prometheusMissing !== undefined)('Prometheus beside a principal 
     await Promise.all([redis?.hub.stop(), redis?.cluster.stop()]);
   });
 
-  const firing = async () => {
-    const alerts = await prometheus.query('ALERTS{alertstate="firing"}');
-    return alerts.map(({ metric }) => metric.alertname ?? '').toSorted();
-  };
-
   test('every panel of the dashboards has data', async () => {
-    const expressions = dashboards
-      .filter((text) => !text.startsWith('label_values('))
-      .map((text) => text.replaceAll('$agent', pair.name).replaceAll('$__rate_interval', '10s'));
-    expect(expressions.length).toBeGreaterThan(25);
-    for (const expression of expressions) {
-      await until(`data of ${expression}`, async () => (await prometheus.query(expression)).length > 0);
+    expect(panels.length).toBeGreaterThan(25);
+    for (const { expr } of panels) {
+      const expression = expr.replaceAll('$agent', pair.name);
+      for (const { metric } of await prometheus.dataOf(expression)) {
+        expect(metric.job ?? 'principal', expression).toBe('principal');
+      }
     }
   });
 
   test('no alert is raised while all is well', async () => {
-    await until(async () => expect(await firing()).toEqual([]));
+    await until(async () => expect(await prometheus.firing()).toEqual([]));
   });
 
   test.each<[fault: string, alerts: string[], begin: () => Promise<void>, end: () => Promise<void>]>([
@@ -128,8 +116,8 @@ describe.skipIf(prometheusMissing !== undefined)('Prometheus beside a principal 
     ],
   ])('%s: %j', async (_, alerts, begin, end) => {
     await begin();
-    await until(async () => expect(await firing()).toEqual(alerts));
+    await until(async () => expect(await prometheus.firing()).toEqual(alerts));
     await end();
-    await until(async () => expect(await firing()).toEqual([]));
+    await until(async () => expect(await prometheus.firing()).toEqual([]));
   });
 });
