@@ -1,8 +1,8 @@
 import { pods } from '../../lib/kube/index.ts';
-import { FatalError } from '../../lib/ops/index.ts';
+import { FatalError, printable } from '../../lib/ops/index.ts';
 import { GrpcError, grpcStatus, type HaAdminClient, haAdminClient } from '../../lib/wire/index.ts';
 import type { Ctl } from '../ctl-command.ts';
-import { forwardPort } from './port-forward.ts';
+import { ForwardError, forwardPort } from './port-forward.ts';
 
 /** Where a principal takes calls about its pair: on 127.0.0.1 of its pod. */
 const adminPort = 8405;
@@ -23,7 +23,7 @@ export async function withAdmin<T>(
   const address = forwarded === undefined ? options.address : `127.0.0.1:${forwarded.port}`;
   const { status, promote, demote } = haAdminClient({ address, timeoutMs, signal: ctl.signal });
   const explain = (error: Error) => {
-    throw error instanceof GrpcError ? explained(error, address) : error;
+    throw error instanceof GrpcError ? explained(error, address, forwarded?.failure) : error;
   };
   try {
     return await work({
@@ -36,7 +36,11 @@ export async function withAdmin<T>(
   }
 }
 
-function explained({ code, details }: GrpcError, address: string): FatalError {
+function explained({ code, details }: GrpcError, address: string, failure: Error | undefined): FatalError {
+  if (failure !== undefined) {
+    const hint = failure instanceof ForwardError ? '; is the principal one of a pair (--ha-enabled)?' : '';
+    return new FatalError(printable(failure.message) + hint);
+  }
   // Nothing answers, or something else does.
   const isElsewhere = code === grpcStatus.unavailable || code === grpcStatus.unimplemented;
   return new FatalError(

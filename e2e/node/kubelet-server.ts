@@ -4,12 +4,13 @@ import type { Socket } from 'node:net';
 import { serveExec } from './exec.ts';
 import type { LogQuery } from './logs.ts';
 import type { PodRunner } from './pod-runner.ts';
+import { offersForwarding, serveForward } from './port-forward.ts';
 
 /** The port that kubelets listen on. */
 export const kubeletPort = 10250;
 
 /**
- * The kubelet's own HTTPS server, which the API server calls for `kubectl logs` and `kubectl exec`. Whoever calls must have a client
+ * The kubelet's own HTTPS server, which the API server calls for logs, `kubectl exec` and forwarded ports. Whoever calls must have a client
  * certificate of the cluster's authority. The server's own certificate comes later, by `setSecureContext`, because its address is
  * found by listening.
  *
@@ -54,13 +55,17 @@ export function createKubeletServer(
     const run = find(namespace, name)?.container(container)?.run;
     socket.on('error', () => undefined);
     if (what === 'portForward') {
-      const address = find(namespace, name)?.address;
-      const why =
-        address === undefined
-          ? `pod "${name}" not found`
-          : `its pod "${name}" has the address ${address} of this machine`;
+      const runner = find(namespace, name);
+      if (runner && offersForwarding(request)) {
+        const ports = url.searchParams.getAll('ports').flatMap((text) => text.split(',').map(Number));
+        const pod = { name, locate: (port: number) => runner.locate(port) };
+        return serveForward(request, socket as Socket, head, pod, ports);
+      }
+      const why = runner
+        ? `its pod "${name}" has the address ${runner.address} of this machine`
+        : `pod "${name}" not found`;
       return void socket.end(
-        `HTTP/1.1 501 Not Implemented\r\nConnection: close\r\n\r\nthis node forwards no ports: ${why}`,
+        `HTTP/1.1 501 Not Implemented\r\nConnection: close\r\n\r\nthis node forwards no ports over SPDY: ${why}`,
       );
     }
     if (what === 'exec' && run !== undefined) {

@@ -412,14 +412,14 @@ describe('the life of a pod', () => {
     );
   });
 
-  it('forwards no ports, and kubectl says where the pod is reached instead', async () => {
+  it('forwards no ports for kubectl, which says where the pod is reached instead', async () => {
     await run('unforwarded', shell('sleep 60'));
     const pod = await podIs('unforwarded', (one) => stateOf(one).running);
     const address = loopbackAddress(pod.status?.podIP ?? '');
     const args = ['port-forward', '--namespace', namespace, 'pod/unforwarded', `${await freePort()}:80`];
     const command = promisify(execFile)(await toolPath('kubectl'), [...args, '--kubeconfig', cluster.kubeconfig]);
     await expect(command).rejects.toThrow(
-      `this node forwards no ports: its pod "unforwarded" has the address ${address}`,
+      `this node forwards no ports over SPDY: its pod "unforwarded" has the address ${address}`,
     );
   });
 

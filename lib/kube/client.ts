@@ -373,7 +373,7 @@ export class KubeClient {
   }
 
   /**
-   * Opens a WebSocket, for subresources that stream both ways (`pods/exec`). It is paused; its user resumes it when it listens, and
+   * Opens a WebSocket, for subresources that stream both ways (`pods/exec`, `pods/portforward`). It is paused; its user resumes it when it listens, and
    * closes it. The first of the protocols that the server speaks is spoken.
    */
   async webSocket(path: string, options: RequestOptions & { protocols: readonly string[] }): Promise<WebSocket> {

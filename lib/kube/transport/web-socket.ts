@@ -35,10 +35,13 @@ export async function openWebSocket(credentials: Credentials, request: WebSocket
   for (let attempt = 1; ; attempt++) {
     request.signal?.throwIfAborted();
     if (credentials.proxyUrl !== undefined) {
-      throw new ConnectionError('terminals are not available through the proxy-url of a kubeconfig', {
-        code: 'PROXY',
-        sent: false,
-      });
+      throw new ConnectionError(
+        'terminals and forwarded ports are not available through the proxy-url of a kubeconfig',
+        {
+          code: 'PROXY',
+          sent: false,
+        },
+      );
     }
     try {
       return await open(credentials.server, await credentials.current(), request);
