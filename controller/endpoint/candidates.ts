@@ -4,6 +4,8 @@ import type { Gateway, Ingress, Route, TlsRoute } from './ingress-kinds.ts';
 /** The objects on the hub that may make the principal reachable from outside. */
 export interface ServiceExposure {
   readonly service: Service | undefined;
+  /** All Services of the principal's labels, among them that of the fleet page. */
+  readonly services: readonly Service[];
   /** The endpoints of the Service. */
   readonly slices: readonly EndpointSlice[];
   /** Only read when the Service has node ports. */

@@ -65,6 +65,26 @@ test('Ready is False while no pod is behind the Service of the principal', async
   await hub.fixture.conditionIs([ns, 'fleet'], 'Ready', 'False', lacks);
 });
 
+test("the principal's certificate has the names of the fleet page's Service while there is one", async () => {
+  const { ns } = hub;
+  const name = 'argocd-agent-principal-fleet-page';
+  const labels = { 'app.kubernetes.io/name': 'argocd-agent-principal', 'app.kubernetes.io/component': 'principal' };
+  const pageHosts = async () => {
+    const certificate = secretText((await hub.secret('argocd-agent-principal-tls'))?.data, 'tls.crt') ?? '';
+    return inspectCertificate(certificate).dnsNames.filter((host) => host.includes('fleet-page'));
+  };
+  await hub.enroll();
+  expect(await pageHosts()).toEqual([]);
+  await hub.fixture.put(services, {
+    metadata: { namespace: ns, name, labels },
+    spec: { ports: [{ name: 'fleet-page', port: 443 }] },
+  });
+  const wanted = [name, `${name}.${ns}`, `${name}.${ns}.svc`, `${name}.${ns}.svc.cluster.local`];
+  await until(async () => expect(await pageHosts()).toEqual(wanted));
+  await hub.client.delete(services, { namespace: ns, name });
+  await until(async () => expect(await pageHosts()).toEqual([]));
+});
+
 test('the address follows the objects that expose the principal, and the certificate names every endpoint', async () => {
   const { ns, a, client } = hub;
   const name = 'argocd-agent-principal';

@@ -23,6 +23,7 @@ const node = (...addresses: [type: string, address: string][]): KubeNode => ({
 const none = { address: '', port: '' };
 const around = (found?: Service, nodes: KubeNode[] = [], others: Partial<ServiceExposure> = {}): ServiceExposure => ({
   service: found,
+  services: [],
   nodes,
   ingresses: [],
   routes: [],

@@ -1,4 +1,4 @@
-import type { Logger } from '../../lib/base/index.ts';
+import { type Logger, principalObjects } from '../../lib/base/index.ts';
 import {
   type CustomResourceDefinition,
   crds,
@@ -13,6 +13,7 @@ import {
   nodes,
   type ResourceType,
   type Service,
+  services,
 } from '../../lib/kube/index.ts';
 import type { ServiceExposure } from './candidates.ts';
 import { principalServices } from './discovery.ts';
@@ -40,6 +41,7 @@ export interface EndpointCachesOptions {
 export class EndpointCaches {
   /** The caches of kinds that every hub has. The owner runs them and waits for them, together with its own. */
   readonly namespaced: readonly MultiNamespaceInformer<KubeObject>[];
+  readonly #services: MultiNamespaceInformer<Service>;
   readonly #slices: MultiNamespaceInformer<EndpointSlice>;
   readonly #ingresses;
   readonly #routes;
@@ -51,8 +53,19 @@ export class EndpointCaches {
   constructor({ client, principals, namespaces, logger }: EndpointCachesOptions) {
     const labelSelector = `${serviceName} in (${principalServices.join(',')})`;
     this.#slices = new MultiNamespaceInformer({ client, logger, namespaces, type: endpointSlices, labelSelector });
+    this.#services = new MultiNamespaceInformer({
+      client,
+      logger,
+      namespaces,
+      type: services,
+      labelSelector: principalObjects.labelSelector,
+    });
     this.#ingresses = new MultiNamespaceInformer({ client, logger, namespaces, type: ingresses });
-    this.namespaced = [this.#slices, this.#ingresses] as unknown as MultiNamespaceInformer<KubeObject>[];
+    this.namespaced = [
+      this.#services,
+      this.#slices,
+      this.#ingresses,
+    ] as unknown as MultiNamespaceInformer<KubeObject>[];
     const options = { client, logger, namespaces, backoff: { maxMs: maxRetryMs } };
     this.#routes = new DeferredInformer(options, routes);
     this.#tlsRoutes = new DeferredInformer(options, tlsRoutes('v1'));
@@ -103,6 +116,7 @@ export class EndpointCaches {
   exposureOf(service: Service | undefined, namespace: string): ServiceExposure {
     return {
       service,
+      services: this.#services.list(namespace),
       slices: this.#slices
         .list(namespace)
         .filter(({ metadata }) => metadata.labels?.[serviceName] === service?.metadata.name),

@@ -176,6 +176,7 @@ const principalIs = (isReady: boolean, before: GitOpsCluster['status'], now: Dat
   });
 const noExposure = {
   service: undefined,
+  services: [],
   slices: [],
   nodes: [],
   ingresses: [],

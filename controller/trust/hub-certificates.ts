@@ -1,6 +1,7 @@
 import { rfc3339, type Secret } from '../../lib/kube/index.ts';
 import {
   type CertificateRequest,
+  fleetPageHosts,
   inspectCertificate,
   issueCertificate,
   type KeyCertificate,
@@ -36,7 +37,10 @@ export function ensurePrincipalCertificate(
     .list(namespace)
     .filter(({ metadata }) => metadata.uid !== gitOpsCluster.metadata.uid && !metadata.deletionTimestamp)
     .flatMap((other) => parseGitOpsCluster(other).server.value?.address || []);
-  const hosts = principalHosts(exposure, namespace, [...new Set([...addresses, ...others])].sort());
+  const hosts = [
+    ...principalHosts(exposure, namespace, [...new Set([...addresses, ...others])].sort()),
+    ...fleetPageHosts(exposure.services, namespace),
+  ];
   const message = 'Principal certificate generated successfully';
   return ensureServerCertificate(deps, scope, issuer, { name: hubNames.principalTls, hosts, message });
 }

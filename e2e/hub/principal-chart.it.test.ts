@@ -26,10 +26,12 @@ describe('the chart of the principal', () => {
     ]);
   });
 
-  it('gives another Job another name when its addresses change, and none without pki.enabled', async () => {
+  it('gives another Job another name when its addresses change or the fleet page comes, and none without pki.enabled', async () => {
     const jobOf = async (...values: string[]) => named(await rendered(...values), 'Job')[0]?.metadata.name;
     expect(await jobOf('pki.addresses={a}')).toBe(await jobOf('pki.addresses={a}'));
     expect(await jobOf('pki.addresses={a}')).not.toBe(await jobOf('pki.addresses={b}'));
+    // The certificate gets the names of its Service.
+    expect(await jobOf('principal.fleetPage.enabled=true')).not.toBe(await jobOf());
     const objects = await rendered('pki.enabled=false');
     expect([...named(objects, 'Job'), ...named(objects, 'CronJob')]).toEqual([]);
   });

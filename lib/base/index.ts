@@ -23,6 +23,7 @@ export { isLabelKey, isLabelValue } from './label.ts';
 export { type LabelTest, labelSelector } from './label-selector.ts';
 export type { Logger } from './logger.ts';
 export { applyMergePatch, isEqual, type MergePatch, mergePatchBetween } from './merge-patch.ts';
+export { principalObjects } from './principal-objects.ts';
 export { compareVersions, isNewerVersion } from './resource-version.ts';
 export { Semaphore } from './semaphore.ts';
 export { type ArchivedFile, tarOf } from './tar.ts';

@@ -1,5 +1,5 @@
 export { PkiError } from './errors.ts';
-export { loopbackHosts, resourceProxyHosts, serviceHosts } from './hosts.ts';
+export { fleetPageHosts, loopbackHosts, resourceProxyHosts, serviceHosts } from './hosts.ts';
 export {
   type CertificateInfo,
   type CertificateUsage,

@@ -1,3 +1,4 @@
+import { principalObjects } from '../../lib/base/index.ts';
 import { kubeClient } from '../../lib/bridge/index.ts';
 import {
   ConnectionError,
@@ -8,11 +9,10 @@ import {
   services,
 } from '../../lib/kube/index.ts';
 import { FatalError, type FlagValues } from '../../lib/ops/index.ts';
+import { fleetPageHosts } from '../../lib/pki/index.ts';
 import type { hubCommandFlags } from './hub-flags.ts';
 import { ensurePki, type Pki, type PkiOptions } from './pki.ts';
 
-/** Selects the principal's objects, however it was installed. */
-const principalLabels = 'app.kubernetes.io/name=argocd-agent-principal,app.kubernetes.io/component=principal';
 const defaultService = 'argocd-agent-principal';
 
 /** Address and port at which agents reach the principal. */
@@ -26,7 +26,7 @@ export interface OperatorHub {
   readonly client: KubeClient;
   /** The address that the principal's Service has got from a load balancer; undefined when it has none. */
   address(): Promise<PrincipalAddress | undefined>;
-  /** See {@link ensurePki}; the addresses of the principal's Service come on top. */
+  /** See {@link ensurePki}; the addresses of the principal's Service and the names of the fleet page's come on top. */
   ensurePki(addresses: readonly string[]): Promise<Pki>;
 }
 
@@ -40,17 +40,15 @@ export function openHub(
 ): OperatorHub {
   const { namespace } = flags;
   const client = kubeClient(flags);
-  const principalService = async () => {
-    const found = await client.list(services, { namespace, labelSelector: principalLabels, signal });
-    // Metrics and proxies have Services with the same labels.
-    return found.find((one) => one.spec?.ports?.some(({ name }) => name === 'https'));
-  };
+  const labelSelector = principalObjects.labelSelector;
+  const principalServices = () => client.list(services, { namespace, labelSelector, signal });
   return {
     client,
-    address: () => explained(client, async () => addressesOf(await principalService())[0]),
+    address: () => explained(client, async () => addressesOf(agentsService(await principalServices()))[0]),
     ensurePki: (addresses) =>
       explained(client, async () => {
-        const service = await principalService();
+        const found = await principalServices();
+        const service = agentsService(found);
         return ensurePki({
           client,
           namespace,
@@ -61,12 +59,21 @@ export function openHub(
             tokenKey: flags['jwt-secret-name'],
           },
           service: service?.metadata.name ?? defaultService,
-          addresses: [...addresses, ...addressesOf(service).map(({ host }) => host)],
+          addresses: [
+            ...addresses,
+            ...addressesOf(service).map(({ host }) => host),
+            ...fleetPageHosts(found, namespace),
+          ],
           report,
           signal,
         });
       }),
   };
+}
+
+/** The one for agents. Metrics, proxies and the fleet page have Services with the same labels. */
+function agentsService(found: readonly Service[]): Service | undefined {
+  return found.find((one) => one.spec?.ports?.some(({ name }) => name === 'https'));
 }
 
 function addressesOf(service: Service | undefined): PrincipalAddress[] {
@@ -100,6 +107,10 @@ export async function principalParams(
   namespace: string,
   signal: AbortSignal,
 ): Promise<Readonly<Record<string, string>>> {
-  const [found] = await client.list(configMaps, { namespace, labelSelector: principalLabels, signal });
+  const [found] = await client.list(configMaps, {
+    namespace,
+    labelSelector: principalObjects.labelSelector,
+    signal,
+  });
   return found?.data ?? {};
 }
