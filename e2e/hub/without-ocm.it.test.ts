@@ -1,12 +1,14 @@
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer, type IncomingHttpHeaders } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect } from 'node:tls';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFailed } from 'vitest';
 import { parseAllDocuments } from 'yaml';
-import { splitHostPort } from '../../lib/base/index.ts';
+import { principalObjects, splitHostPort } from '../../lib/base/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import {
   configMaps,
@@ -31,7 +33,7 @@ import {
 } from '../../lib/pki/index.ts';
 import { requestCertificate } from '../../lib/wire/index.ts';
 import { fleetApplications, waitForObject } from '../fleet/index.ts';
-import { type Node, startNode } from '../node/index.ts';
+import { loopbackAddress, type Node, startNode } from '../node/index.ts';
 import { requestsOf } from '../rights/index.ts';
 import { type Cluster, startCluster } from '../testbed/index.ts';
 import { argoCdCrds, helm, installCrds, principalChart } from './index.ts';
@@ -40,7 +42,6 @@ import { argoCdCrds, helm, installCrds, principalChart } from './index.ts';
 // of `argocd-agent enroll`, on two clusters.
 
 const namespace = 'argocd';
-const entry = new URL('../../bin/argocd-agent.ts', import.meta.url).pathname;
 const day = 24 * 3_600_000;
 let hub: Cluster;
 let edge: Cluster;
@@ -48,6 +49,8 @@ const nodes: Node[] = [];
 let folder: string;
 
 beforeAll(async () => {
+  sink.listen(0, '127.0.0.1');
+  await once(sink, 'listening');
   folder = await mkdtemp(join(tmpdir(), 'without-ocm-'));
   [hub, edge] = await Promise.all([startCluster({ audit: true }), startCluster({ audit: true })]);
   for (const [cluster, name] of [
@@ -64,10 +67,15 @@ afterAll(async () => {
   await Promise.all(nodes.map((node) => node.stop()));
   await Promise.all([hub?.stop(), edge?.stop()]);
   await rm(folder, { recursive: true, force: true });
+  sink.closeAllConnections();
+  sink.close();
 });
 
-/** Runs a command of an operator of the hub. */
-function operator(...args: string[]): Promise<{ code: number; out: string; err: string }> {
+/** Runs a command of `argocd-agent`, as an operator of the hub. */
+const operator = (...args: string[]) => run('argocd-agent', args);
+
+function run(program: string, args: readonly string[]): Promise<{ code: number; out: string; err: string }> {
+  const entry = new URL(`../../bin/${program}.ts`, import.meta.url).pathname;
   return new Promise((resolve) => {
     const env = { PATH: process.env.PATH ?? '', HOME: '/nonexistent', KUBECONFIG: hub.kubeconfig };
     execFile(process.execPath, [entry, ...args], { env, timeout: 60_000 }, (error, out, err) =>
@@ -148,6 +156,22 @@ async function logs(): Promise<string> {
 beforeEach(() => onTestFailed(async () => console.error(await logs())));
 
 const principal = 'argocd-agent-principal';
+
+/** Changes values of the principal's release; resolves when it runs with them. */
+async function changed(...values: string[]): Promise<void> {
+  const sets = values.flatMap((value) => ['--set', value]);
+  const wait = ['--reuse-values', '--wait', '--timeout', '4m'];
+  const { kubeconfig } = hub;
+  await helm(['upgrade', principal, principalChart, '--namespace', namespace, ...wait, ...sets], { kubeconfig });
+}
+
+/** What a sink of events gets. */
+const received: IncomingHttpHeaders[] = [];
+const sink = createServer((request, response) => {
+  received.push(request.headers);
+  request.resume();
+  response.writeHead(204).end();
+});
 const port = process.getuid?.() === 0 ? '443' : '8443';
 
 // Programs start one after the other, and the machine may be busy.
@@ -309,6 +333,51 @@ describe('without Open Cluster Management', { timeout: 400_000 }, () => {
     );
     await hub.client.mergePatch(secrets, { namespace, name: 'argocd-agent-principal-tls' }, { metadata: { labels } });
     expect(await hubSecret('cluster-edge-4')).toBeUndefined();
+  });
+
+  it('the fleet page shows a certificate for the names of its Service', async () => {
+    const token = Buffer.from('open sesame\n').toString('base64');
+    await hub.client.create(secrets, { metadata: { namespace, name: 'sink-token' }, data: { token } });
+    await changed(
+      'principal.fleetPage.enabled=true',
+      `principal.events.sinkUrl=http://127.0.0.1:${(sink.address() as AddressInfo).port}`,
+      'principal.events.tokenSecret=sink-token',
+    );
+    const servername = `${principal}-fleet-page.${namespace}.svc`;
+    const ca = await textOf('argocd-agent-ca', 'tls.crt');
+    await until('the page at its name', async () => {
+      const [pod] = await hub.client.list(pods, { namespace, labelSelector: principalObjects.labelSelector });
+      const socket = connect({ host: loopbackAddress(pod?.status?.podIP ?? ''), port: 8446, servername, ca });
+      try {
+        await once(socket, 'secureConnect');
+        return socket.authorized;
+      } finally {
+        socket.destroy();
+      }
+    });
+  });
+
+  it('events of the fleet go to a sink, with the token of a Secret', async () => {
+    const connected = await until('the event', () =>
+      received.find((headers) => headers['ce-type'] === 'io.argoproj.argocd-agent.fleet.agent-connected'),
+    );
+    expect(connected).toMatchObject({ 'ce-subject': 'agents/edge-1', authorization: 'Bearer open sesame' });
+  });
+
+  it('the state of a principal of a pair is asked for through the API server, which forwards the port of its pod', async () => {
+    const ask = (...args: string[]) => run('argocd-agentctl', ['ha', 'status', '--timeout', '30s', ...args]);
+    expect(await ask()).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(
+        /failed to get HA status: error forwarding port 8405 to pod argocd-agent-principal-.*ECONNREFUSED.*; is the principal one of a pair \(--ha-enabled\)\?\n$/,
+      ),
+    });
+    await changed('principal.ha.enabled=true');
+    await until('an answer of the pair', async () => {
+      const { code, out } = await ask();
+      return code === 0 && out.includes('State:             active\nPreferred Role:    primary\n');
+    });
+    expect(JSON.parse((await ask('-o', 'json')).out)).toMatchObject({ state: 'active', preferred_role: 'primary' });
   });
 
   it('nobody was refused anything', async () => {

@@ -1,6 +1,9 @@
 import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { type CloudEvent, HTTP } from 'cloudevents';
 import { Registry } from 'prom-client';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -13,14 +16,18 @@ let url = '';
 let isAway = false;
 /** Events as the SDK reads them. */
 const received: CloudEvent<object>[] = [];
+/** The authorization of each request. */
+const tokens: (string | undefined)[] = [];
 let stop: AbortController;
 let running: Promise<void> | undefined;
 
 beforeEach(async () => {
   isAway = false;
   received.length = 0;
+  tokens.length = 0;
   stop = new AbortController();
   server = createServer(async (request: IncomingMessage, response) => {
+    tokens.push(request.headers.authorization);
     const body = (await request.toArray()).join('');
     if (!isAway) {
       const event = HTTP.toEvent<object>({ headers: request.headers, body });
@@ -40,8 +47,8 @@ afterEach(async () => {
   server.close();
 });
 
-function start(mode = 'binary', capacity?: number) {
-  const flags = { 'events-sink-url': url, 'events-sink-token-path': '', 'events-mode': mode };
+function start(mode = 'binary', capacity?: number, token = '') {
+  const flags = { 'events-sink-url': url, 'events-sink-token-path': token, 'events-mode': mode };
   const registry = new Registry();
   const source = '/argocd-agent/principal/argocd';
   const bound = capacity === undefined ? {} : { capacity };
@@ -77,6 +84,25 @@ test('nothing is lost up to the bound while the sink is away; what is lost is sa
   expect(new Set(received.map(({ id }) => id)).size).toBe(21);
   expect(received.slice(0, 3).map(({ subject }) => subject)).toEqual(['agents/a0', 'agents/a1', 'agents/a2']);
   expect(received.at(-1)).toMatchObject({ type: `${fleetEventPrefix}events-dropped`, data: { dropped: 3 } });
+});
+
+test('a token that is replaced in its file counts from the next request on', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'token-'));
+  const file = join(folder, 'token');
+  await writeFile(file, 'first\n');
+  const { events } = start('binary', undefined, file);
+  isAway = true;
+  events.report('agent-lost', 'agents/edge', {});
+  await until(() => tokens.includes('Bearer first'));
+  await writeFile(file, 'second');
+  isAway = false;
+  await until(() => received.length === 1);
+  await rm(folder, { recursive: true });
+  // While it is not there, the last one counts.
+  events.report('agent-lost', 'agents/other', {});
+  await until(() => received.length === 2);
+  expect(tokens.slice(-2)).toEqual(['Bearer second', 'Bearer second']);
+  expect(() => start('binary', undefined, file)).toThrow(/^--events-sink-token-path cannot be read: ENOENT/);
 });
 
 test('an agent that comes and goes does not fill the queue', async () => {

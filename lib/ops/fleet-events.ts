@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import type { CloudEvent } from 'cloudevents';
 import type { Registry } from 'prom-client';
 import { BoundedMap, type Logger, TokenBucket } from '../base/index.ts';
+import { bearerTokenFrom } from './bearer-token.ts';
 import { httpUrl, oneOf } from './checks.ts';
-import { FatalError } from './errors.ts';
 import { stringFlag } from './flags.ts';
 import { HttpSink, type SinkRequest } from './http-sink.ts';
 import { instruments } from './instruments.ts';
@@ -113,7 +112,7 @@ export function fleetEvents(options: {
   const sink = new HttpSink<Notice>({
     what: 'events of the fleet',
     url,
-    headers: authorizationFrom(tokenPath),
+    headers: bearerTokenFrom(tokenPath, 'events-sink-token-path'),
     encode: async ([first]) => encode(first as Notice, source, mode),
     capacity,
     resumed: (dropped) => notice('events-dropped', 'events', { dropped }),
@@ -147,15 +146,4 @@ async function encode({ id, time, type, subject, data }: Notice, source: string,
   const event: CloudEvent<object> = new Event({ id, time, type: `${fleetEventPrefix}${type}`, source, subject, data });
   const { headers, body } = mode === 'structured' ? HTTP.structured(event) : HTTP.binary(event);
   return { headers: headers as Record<string, string>, body: String(body) };
-}
-
-function authorizationFrom(path: string): Record<string, string> {
-  if (path === '') {
-    return {};
-  }
-  try {
-    return { authorization: `Bearer ${readFileSync(path, 'utf8').trim()}` };
-  } catch (cause) {
-    throw new FatalError(`--events-sink-token-path cannot be read: ${(cause as Error).message}`, { cause });
-  }
 }

@@ -11,8 +11,8 @@ export interface HttpSinkOptions<T> {
   /** What is sent, for log lines: `audit records`. */
   readonly what: string;
   readonly url: string;
-  /** Sent with every request: authorization. They are never logged. */
-  readonly headers?: Readonly<Record<string, string>>;
+  /** Sent with every request, as they are then: authorization. They are never logged. */
+  readonly headers?: () => Readonly<Record<string, string>>;
   /** The request for some items, in their order. */
   readonly encode: (items: readonly T[]) => SinkRequest | Promise<SinkRequest>;
   /** Items of one request. Default 1. */
@@ -142,7 +142,7 @@ export class HttpSink<T> {
     try {
       const response = await fetch(url, {
         method: 'POST',
-        headers: { ...headers, ...common },
+        headers: { ...headers, ...common?.() },
         body,
         redirect: 'error',
         signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),

@@ -1,3 +1,4 @@
+export { bearerTokenFrom } from './bearer-token.ts';
 export { certificateMetrics } from './certificate-metrics.ts';
 export { between, httpUrl, notNegative, oneOf, optionalPort, positive } from './checks.ts';
 export {

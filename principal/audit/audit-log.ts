@@ -1,7 +1,7 @@
-import { closeSync, fstatSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, renameSync, writeSync } from 'node:fs';
 import type { Registry } from 'prom-client';
 import { aborted, type Logger } from '../../lib/base/index.ts';
-import { FatalError, HttpSink, instruments } from '../../lib/ops/index.ts';
+import { bearerTokenFrom, FatalError, HttpSink, instruments } from '../../lib/ops/index.ts';
 import type { PrincipalFlags } from '../flags.ts';
 import type { AuditRecord } from '../live/audit-record.ts';
 
@@ -55,18 +55,10 @@ export function auditLog(
 }
 
 function webhookOf(url: string, tokenPath: string, logger: Logger): HttpSink<AuditRecord> {
-  let authorization = {};
-  if (tokenPath !== '') {
-    try {
-      authorization = { authorization: `Bearer ${readFileSync(tokenPath, 'utf8').trim()}` };
-    } catch (cause) {
-      throw new FatalError(`--audit-webhook-token-path cannot be read: ${(cause as Error).message}`, { cause });
-    }
-  }
   return new HttpSink<AuditRecord>({
     what: 'audit records',
     url,
-    headers: authorization,
+    headers: bearerTokenFrom(tokenPath, 'audit-webhook-token-path'),
     batch,
     encode: (items) => ({ headers: { 'content-type': 'application/json' }, body: JSON.stringify({ items }) }),
     logger,

@@ -57,6 +57,15 @@
 {{- $_ := set $params "principal.ha.lease.name" $p.ha.lease.name -}}
 {{- end -}}
 {{- end -}}
+{{- with $p.events -}}
+{{- if .sinkUrl -}}
+{{- $_ := set $params "principal.events.sink-url" .sinkUrl -}}
+{{- $_ := set $params "principal.events.mode" .mode -}}
+{{- end -}}
+{{- if .tokenSecret -}}
+{{- $_ := set $params "principal.events.sink-token-path" "/app/config/events/token" -}}
+{{- end -}}
+{{- end -}}
 {{- range $key, $value := $p.params -}}
 {{- $_ := set $params $key (toString $value) -}}
 {{- end -}}
