@@ -31,10 +31,14 @@ export interface ChaosFinding {
 }
 
 /** The two sides of an agent at about one moment. */
-export interface SeenAgent extends ChaosMember {
+export interface SeenSides extends ChaosMember {
   /** Its Applications on the hub. */
   readonly onHub: readonly ArgoObject[];
   readonly onCluster: readonly ArgoObject[];
+}
+
+/** An agent at about one moment. */
+export interface SeenAgent extends SeenSides {
   /** Holder in its Lease; undefined without one. */
   readonly holder: string | undefined;
   /** What its Lease says. */
@@ -63,11 +67,15 @@ export interface SeenMemory {
   readonly boundBytes: number;
 }
 
-/** All that the checker looks at. */
-export interface ChaosView {
-  readonly agents: readonly SeenAgent[];
+/** What was seen of the Applications of a fleet. */
+export interface SeenApplications<Agent extends SeenSides = SeenSides> {
+  readonly agents: readonly Agent[];
   readonly runs: readonly OperationRun[];
   readonly goneCopies: readonly GoneCopy[];
+}
+
+/** All that the checker looks at. */
+export interface ChaosView extends SeenApplications<SeenAgent> {
   /** Identities of the replicas whose Leases are there. */
   readonly replicas: readonly string[];
   /** How many principals run. */
@@ -85,19 +93,12 @@ export interface ChaosView {
 
 /** Compares what there is with what the users want. Nothing is found when all is as it must be. */
 export function checkInvariants(ledger: Ledger, view: ChaosView): ChaosFinding[] {
-  const found: ChaosFinding[] = [];
+  const found = checkApplications(ledger, view);
   const say = (invariant: Invariant, what: string, isFinal = false) => found.push({ invariant, what, isFinal });
   const sayAll = (invariant: Invariant, all: readonly string[], isFinal = false) =>
     found.push(...all.map((what) => ({ invariant, what, isFinal })));
   for (const agent of view.agents) {
-    checkAgent(ledger, agent, say);
     checkHold(agent, view, say);
-  }
-  checkOperations(ledger, view, say);
-  for (const { agent, name, uid, sourceUid } of view.goneCopies) {
-    if (!ledger.isTakenAway(uid) && !ledger.isTakenAway(sourceUid)) {
-      say('taken', `${agent}: copy ${name} (${uid}) was deleted while its source was wanted`, true);
-    }
   }
   if (view.replicas.length !== view.running) {
     say('holds', `${view.replicas.length} replicas have Leases and ${view.running} run`);
@@ -114,9 +115,25 @@ export function checkInvariants(ledger: Ledger, view: ChaosView): ChaosFinding[]
   return found;
 }
 
+/** The part of {@link checkInvariants} that is about Applications. */
+export function checkApplications(ledger: Ledger, seen: SeenApplications): ChaosFinding[] {
+  const found: ChaosFinding[] = [];
+  const say = (invariant: Invariant, what: string, isFinal = false) => found.push({ invariant, what, isFinal });
+  for (const agent of seen.agents) {
+    checkAgent(ledger, agent, say);
+  }
+  checkOperations(ledger, seen, say);
+  for (const { agent, name, uid, sourceUid } of seen.goneCopies) {
+    if (!ledger.isTakenAway(uid) && !ledger.isTakenAway(sourceUid)) {
+      say('taken', `${agent}: copy ${name} (${uid}) was deleted while its source was wanted`, true);
+    }
+  }
+  return found;
+}
+
 type Say = (invariant: Invariant, what: string, isFinal?: boolean) => void;
 
-function checkAgent(ledger: Ledger, agent: SeenAgent, say: Say): void {
+function checkAgent(ledger: Ledger, agent: SeenSides, say: Say): void {
   const [sources, copies] = agent.mode === 'managed' ? [agent.onHub, agent.onCluster] : [agent.onCluster, agent.onHub];
   const [sourceSide, copySide] = agent.mode === 'managed' ? ['the hub', agent.name] : [agent.name, 'the hub'];
   for (const [objects, side] of [
@@ -161,7 +178,7 @@ function checkAgent(ledger: Ledger, agent: SeenAgent, say: Say): void {
   }
 }
 
-function compareCopy(agent: SeenAgent, wanted: WantedApplication, copy: ArgoObject, say: (what: string) => void) {
+function compareCopy(agent: ChaosMember, wanted: WantedApplication, copy: ArgoObject, say: (what: string) => void) {
   if (copy.metadata.deletionTimestamp !== undefined) {
     say(' is being deleted');
   }
@@ -200,7 +217,7 @@ function checkHold({ name, holder, isConnected }: SeenAgent, { replicas }: Chaos
   }
 }
 
-function checkOperations(ledger: Ledger, { runs }: ChaosView, say: Say): void {
+function checkOperations(ledger: Ledger, { runs }: SeenApplications, say: Say): void {
   const times = new Map<string, number>();
   for (const { id } of runs) {
     times.set(id, (times.get(id) ?? 0) + 1);

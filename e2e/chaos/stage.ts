@@ -64,7 +64,8 @@ const heaps = {
   agent: '--max-old-space-size=256 --max-semi-space-size=16',
 } as const;
 
-const projectSpec = {
+/** An AppProject that permits everything. */
+export const permissiveProject = {
   sourceRepos: ['*'],
   destinations: [{ name: '*', namespace: '*', server: '*' }],
   sourceNamespaces: ['*'],
@@ -128,7 +129,7 @@ export async function startStage(options: StageOptions): Promise<ChaosStage> {
       await hub.client.create(namespaces, { metadata: { name } });
       await mapAgent(hub.client, name);
     }
-    await hub.client.create(pairAppProjects, { metadata: { name: 'default', namespace }, spec: projectSpec });
+    await hub.client.create(pairAppProjects, { metadata: { name: 'default', namespace }, spec: permissiveProject });
 
     const principals = await Promise.all(
       Array.from({ length: options.replicas }, async (_, index): Promise<StagedPrincipal> => {
@@ -158,7 +159,10 @@ export async function startStage(options: StageOptions): Promise<ChaosStage> {
         const mode = index % 2 === 1 ? 'autonomous' : 'managed';
         await prepareCluster(own.client);
         if (mode === 'autonomous') {
-          await own.client.create(pairAppProjects, { metadata: { name: 'default', namespace }, spec: projectSpec });
+          await own.client.create(pairAppProjects, {
+            metadata: { name: 'default', namespace },
+            spec: permissiveProject,
+          });
         }
         const api = await wayToApi(own, name);
         const toHub = await way(() => {

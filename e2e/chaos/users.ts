@@ -3,16 +3,28 @@ import { isConflict, isInvalid, isNotFound, isRetryable, type KubeClient } from 
 import { type ArgoObject, namespace, pairApplications } from '../pair/index.ts';
 import type { Random } from '../random/index.ts';
 import { createOnce, persist } from '../suites/persist.ts';
-import type { Ledger, WantedApplication } from './ledger.ts';
+import type { ChaosMember, Ledger, WantedApplication } from './ledger.ts';
 import { steady } from './onlooker.ts';
-import type { ChaosStage, StagedAgent } from './stage.ts';
 
 const finalizer = 'resources-finalizer.argocd.argoproj.io';
 
+/** An agent whose cluster the users reach. */
+export interface UsedAgent extends ChaosMember {
+  readonly cluster: { readonly client: KubeClient };
+}
+
+/** What the users reach of a fleet. Applications of an agent are in the hub's namespace of its name. */
+export interface UsedFleet {
+  readonly hub: { readonly client: KubeClient };
+  readonly agents: readonly UsedAgent[];
+}
+
 /** How {@link Users} write. */
 export interface UsersOptions {
-  readonly stage: ChaosStage;
+  readonly stage: UsedFleet;
   readonly ledger: Ledger;
+  /** Gets what an API server has just accepted. */
+  readonly accepted?: (application: WantedApplication) => void;
   readonly random: Random;
   /** Applications of one agent, at most. */
   readonly most: number;
@@ -20,7 +32,7 @@ export interface UsersOptions {
   readonly everyMs: number;
 }
 
-type Edit = readonly [what: string, weight: number, act: (agent: StagedAgent, name: string) => Promise<boolean>];
+type Edit = readonly [what: string, weight: number, act: (agent: UsedAgent, name: string) => Promise<boolean>];
 
 /**
  * The users of a fleet. They create, edit, delete and replace Applications where these belong, ask the hub for syncs, and
@@ -49,7 +61,7 @@ export class Users {
     await Promise.all(this.#options.stage.agents.map((agent) => this.#write(agent, signal)));
   }
 
-  async #write(agent: StagedAgent, signal: AbortSignal): Promise<void> {
+  async #write(agent: UsedAgent, signal: AbortSignal): Promise<void> {
     const { random, everyMs, ledger } = this.#options;
     const edits: readonly Edit[] = [
       ['create', 4, (at) => this.#create(at)],
@@ -78,7 +90,7 @@ export class Users {
     }
   }
 
-  async #create(agent: StagedAgent, name?: string, formerUid?: string, into = 'default'): Promise<boolean> {
+  async #create(agent: UsedAgent, name?: string, formerUid?: string, into = 'default'): Promise<boolean> {
     const { random } = this.#options;
     const number = ++this.#number;
     const source = { repoURL: 'https://git.example.com/repo.git', path: `app-${number}`, targetRevision: `v${number}` };
@@ -98,7 +110,7 @@ export class Users {
     return true;
   }
 
-  async #edit(agent: StagedAgent, name: string): Promise<boolean> {
+  async #edit(agent: UsedAgent, name: string): Promise<boolean> {
     const { random } = this.#options;
     const number = ++this.#number;
     const spec = random.chance(0.6)
@@ -110,7 +122,7 @@ export class Users {
     return true;
   }
 
-  async #delete(agent: StagedAgent, name: string): Promise<boolean> {
+  async #delete(agent: UsedAgent, name: string): Promise<boolean> {
     const wanted = this.#get(agent, name);
     const at = this.#source(agent);
     this.#options.ledger.drop(wanted);
@@ -125,14 +137,14 @@ export class Users {
   }
 
   /** Deletes an Application and makes another one of its name at once. */
-  async #replace(agent: StagedAgent, name: string): Promise<boolean> {
+  async #replace(agent: UsedAgent, name: string): Promise<boolean> {
     const { uid } = this.#get(agent, name);
     await this.#delete(agent, name);
     return await this.#create(agent, name, uid);
   }
 
   /** Asks the hub for a sync as Argo CD's API server does: not while another one runs. */
-  async #sync(agent: StagedAgent, name: string): Promise<boolean> {
+  async #sync(agent: UsedAgent, name: string): Promise<boolean> {
     const { ledger, stage } = this.#options;
     const { client } = stage.hub;
     const key = { namespace: agent.name, name };
@@ -169,7 +181,7 @@ export class Users {
     }
   }
 
-  async #meddle(agent: StagedAgent, name: string): Promise<boolean> {
+  async #meddle(agent: UsedAgent, name: string): Promise<boolean> {
     const number = ++this.#number;
     const patch = this.#options.random.pick([
       { spec: { source: { path: `meddled-${number}` } } },
@@ -180,7 +192,7 @@ export class Users {
     return await onCopy(() => at.client.mergePatch(pairApplications, this.#key(at, name), patch));
   }
 
-  async #deleteCopy(agent: StagedAgent, name: string): Promise<boolean> {
+  async #deleteCopy(agent: UsedAgent, name: string): Promise<boolean> {
     const at = this.#copy(agent);
     const key = this.#key(at, name);
     const { uid } = (await persist(() => at.client.get(pairApplications, key)))?.metadata ?? {};
@@ -192,17 +204,17 @@ export class Users {
   }
 
   /** Where an agent's Applications belong. */
-  #source(agent: StagedAgent): Place {
+  #source(agent: UsedAgent): Place {
     return agent.mode === 'managed'
       ? { ...this.#onHub(agent), destination: { name: agent.name } }
       : { ...onCluster(agent), destination: { server: 'https://kubernetes.default.svc' } };
   }
 
-  #copy(agent: StagedAgent): Place {
+  #copy(agent: UsedAgent): Place {
     return agent.mode === 'managed' ? onCluster(agent) : this.#onHub(agent);
   }
 
-  #onHub({ name }: StagedAgent): Place {
+  #onHub({ name }: UsedAgent): Place {
     return { client: this.#options.stage.hub.client, namespace: name, destination: {} };
   }
 
@@ -210,7 +222,7 @@ export class Users {
     return { namespace, name };
   }
 
-  #get({ name: agent }: StagedAgent, name: string): WantedApplication {
+  #get({ name: agent }: UsedAgent, name: string): WantedApplication {
     const wanted = this.#options.ledger.find(agent, name);
     if (wanted === undefined) {
       throw new Error(`nobody wants ${agent}/${name}`);
@@ -218,8 +230,10 @@ export class Users {
     return wanted;
   }
 
-  #want({ name: agent }: StagedAgent, { metadata: { name, uid = '' }, spec }: ArgoObject): void {
-    this.#options.ledger.want({ agent, name, uid, spec });
+  #want({ name: agent }: UsedAgent, { metadata: { name, uid = '' }, spec }: ArgoObject): void {
+    const wanted = { agent, name, uid, spec };
+    this.#options.ledger.want(wanted);
+    this.#options.accepted?.(wanted);
   }
 }
 
@@ -229,7 +243,7 @@ interface Place {
   readonly destination: Readonly<Record<string, string>>;
 }
 
-const onCluster = ({ cluster }: StagedAgent): Place => ({ client: cluster.client, namespace, destination: {} });
+const onCluster = ({ cluster }: UsedAgent): Place => ({ client: cluster.client, namespace, destination: {} });
 
 const phaseOf = (found: ArgoObject | undefined) =>
   (found?.status?.operationState as { phase?: string } | undefined)?.phase;

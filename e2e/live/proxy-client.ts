@@ -12,10 +12,18 @@ export interface Answer {
 /** A client of the resource proxy, as Argo CD is one: with a client certificate, over HTTP/1.1. */
 export class ProxyClient {
   readonly port: number;
+  readonly #at: { readonly host: string; readonly servername?: string };
   readonly #tls: { readonly ca: string; readonly cert: string; readonly key: string };
 
-  constructor(port: number, authority: KeyCertificate, client: KeyCertificate) {
+  /** @param at where it listens, and the name that its certificate must have. Default: this machine. */
+  constructor(
+    port: number,
+    authority: KeyCertificate,
+    client: KeyCertificate,
+    at: { readonly host: string; readonly servername?: string } = { host: '127.0.0.1' },
+  ) {
     this.port = port;
+    this.#at = at;
     this.#tls = { ca: authority.certificate, cert: client.certificate, key: client.key };
   }
 
@@ -29,7 +37,7 @@ export class ProxyClient {
     return new Promise((resolve, reject) => {
       const sent = httpsRequest(
         {
-          host: '127.0.0.1',
+          ...this.#at,
           port: this.port,
           ...this.#tls,
           agent: false,

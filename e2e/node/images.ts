@@ -61,12 +61,15 @@ const app = '/opt/argocd-fleet';
 /** This project's own image: `argocd-agent` and `gitops-controller` on the PATH, built as for the real one. */
 export const projectImage: ImageRecipe = async (use) => programsIn(await builtProject(), 'js', use);
 
-/** The image of another state of this project, run from its sources in a folder that has an empty `node_modules`. */
+/**
+ * The image of another state of this project, run from its sources in a folder that has a `node_modules`, where `packages`
+ * are seen.
+ */
 export const sourceImage =
-  (folder: string): ImageRecipe =>
+  (folder: string, packages: string = nodeModules): ImageRecipe =>
   (use) => {
     const image = programsIn(folder, 'ts', use);
-    return { ...image, files: { ...image.files, [`${app}/node_modules`]: { from: nodeModules } } };
+    return { ...image, files: { ...image.files, [`${app}/node_modules`]: { from: packages } } };
   };
 
 function programsIn(folder: string, extension: 'js' | 'ts', { address }: ImageUse): Image {

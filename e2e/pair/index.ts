@@ -89,13 +89,13 @@ export interface PairOptions {
   agentArgs?: readonly string[];
   /** Leave the programs to the test to start. */
   idle?: boolean;
-  /** Executables of argocd-agent that run instead of this project's programs. */
+  /** Executables that run instead of this working tree's programs. */
   originals?: Originals;
   /** Of both programs, besides what they need anyway. */
   environment?: Record<string, string>;
 }
 
-/** Executables of argocd-agent; without one this project's program runs. */
+/** `argocd-agent` of that project or of another version of this one; without one this working tree's program runs. */
 export interface Originals {
   readonly principal?: string | undefined;
   readonly agent?: string | undefined;

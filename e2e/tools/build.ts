@@ -72,7 +72,8 @@ export async function buildTool(name: ToolName, options: BuildOptions = {}): Pro
   return { path, origin, version, seconds: seconds() };
 }
 
-function cacheFolder(): string {
+/** Where what the tests build or install is kept, outside the checkout. */
+export function cacheFolder(): string {
   const { TOOLS_CACHE, XDG_CACHE_HOME } = process.env;
   return TOOLS_CACHE || join(XDG_CACHE_HOME || join(homedir(), '.cache'), 'argocd-fleet', 'tools');
 }

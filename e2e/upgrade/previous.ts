@@ -1,0 +1,123 @@
+import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { chmod, mkdir, rename, rm, writeFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { type ImageRecipe, sourceImage } from '../node/index.ts';
+import { cacheFolder, withFileLock } from '../tools/index.ts';
+
+const run = promisify(execFile);
+/** This working tree. */
+export const projectFolder = resolve(import.meta.dirname, '../..');
+const revision = process.env.PREVIOUS || undefined;
+
+/** This version or the one before. */
+export type Version = 'previous' | 'current';
+
+/** The version before, as it was: its sources with the packages of its own lock file. */
+export interface PreviousVersion {
+  /** As `PREVIOUS` names it. */
+  readonly revision: string;
+  readonly commit: string;
+  readonly folder: string;
+}
+
+/** Why nothing is tested with the version before; undefined when `PREVIOUS` names one. */
+export const noPrevious = revision === undefined ? 'PREVIOUS names no Git revision of the version before' : undefined;
+
+/** The end of the title of tests that need the version before. */
+export const sincePrevious = noPrevious === undefined ? `since ${revision}` : `(skipped: ${noPrevious})`;
+
+let prepared: Promise<PreviousVersion> | undefined;
+
+/**
+ * The version before, which the environment variable `PREVIOUS` names as a revision of this Git repository. The first use
+ * takes it out of Git and installs its packages, in the cache folder of the tools; processes that ask at the same time do
+ * it once.
+ * @throws Error when there is no such revision, or its packages cannot be installed
+ */
+export function previousVersion(): Promise<PreviousVersion> {
+  prepared ??= prepare();
+  return prepared;
+}
+
+async function prepare(): Promise<PreviousVersion> {
+  if (revision === undefined) {
+    throw new Error(noPrevious);
+  }
+  const commit = await commitOf(revision);
+  const versions = join(cacheFolder(), 'versions');
+  const folder = join(versions, commit.slice(0, 12));
+  const previous = { revision, commit, folder };
+  if (existsSync(folder)) {
+    return previous;
+  }
+  await mkdir(versions, { recursive: true });
+  await withFileLock(`${folder}.lock`, undefined, async () => {
+    if (existsSync(folder)) {
+      return;
+    }
+    const unfinished = `${folder}-${randomUUID()}`;
+    try {
+      await checkOut(commit, unfinished);
+      await install(unfinished);
+      await rename(unfinished, folder);
+    } finally {
+      await rm(unfinished, { recursive: true, force: true });
+    }
+  });
+  return previous;
+}
+
+async function commitOf(name: string): Promise<string> {
+  try {
+    const { stdout } = await run('git', ['rev-parse', '--verify', '--end-of-options', `${name}^{commit}`], {
+      cwd: projectFolder,
+    });
+    return stdout.trim();
+  } catch (cause) {
+    throw new Error(`PREVIOUS=${name}: this repository has no such revision (a shallow clone has no history)`, {
+      cause,
+    });
+  }
+}
+
+async function checkOut(commit: string, folder: string): Promise<void> {
+  const archive = `${folder}.tar`;
+  await mkdir(folder);
+  try {
+    await run('git', ['archive', '--output', archive, commit], { cwd: projectFolder });
+    await run('tar', ['-x', '-f', archive, '-C', folder]);
+  } finally {
+    await rm(archive, { force: true });
+  }
+}
+
+async function install(folder: string): Promise<void> {
+  // Programs run from their sources: what only builds need is left out. The versions are those of the lock file. `npm ci`
+  // refuses lock files of this project that name the optional packages of one platform only.
+  const options = ['--no-save', '--omit=dev', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'];
+  await run('npm', ['install', ...options], { cwd: folder });
+}
+
+/**
+ * Writes an executable that becomes a program of a source tree, so that signals reach the program.
+ * @returns its path
+ */
+export async function executableOf(program: string, sources: string, file: string): Promise<string> {
+  await writeFile(file, `#!/bin/sh\nexec '${process.execPath}' '${join(sources, 'bin', program)}.ts' "$@"\n`);
+  await chmod(file, 0o755);
+  return file;
+}
+
+/** The sources of both versions. */
+export async function sourcesOf(): Promise<Record<Version, string>> {
+  return { previous: (await previousVersion()).folder, current: projectFolder };
+}
+
+/** An image of the version before. */
+export const previousImage: ImageRecipe = async (use) => {
+  const { folder } = await previousVersion();
+  return await sourceImage(folder, join(folder, 'node_modules'))(use);
+};

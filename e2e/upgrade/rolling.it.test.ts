@@ -1,0 +1,108 @@
+import { mkdtemp, rename, rm, symlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Program } from '../pair/index.ts';
+import { type LoadedFleet, startLoadedFleet } from './loaded-fleet.ts';
+import { executableOf, noPrevious, previousVersion, projectFolder, sincePrevious } from './previous.ts';
+
+// Principal and agents of the version before become this version, and back, while users change Applications and ask for
+// syncs. What must be so at every stop is in docs/upgrades.md.
+
+type Version = 'previous' | 'current';
+
+const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
+const changesPerSecond = 20;
+const report: string[] = [];
+
+describe.skipIf(noPrevious !== undefined)(`a fleet under load (SEED=${seed}) ${sincePrevious}`, () => {
+  let folder: string;
+  let fleet: LoadedFleet;
+  const link = (program: string) => join(folder, program);
+  const executable = (version: Version) => join(folder, `${version}-argocd-agent`);
+
+  /** What the program is from its next start on. */
+  async function choose(program: 'principal' | 'agent', version: Version): Promise<void> {
+    await symlink(executable(version), link(`${program}-next`));
+    await rename(link(`${program}-next`), link(program));
+  }
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'rolling-'));
+    const { folder: sources } = await previousVersion();
+    await executableOf('argocd-agent', sources, executable('previous'));
+    await executableOf('argocd-agent', projectFolder, executable('current'));
+    await choose('principal', 'previous');
+    await choose('agent', 'previous');
+    fleet = await startLoadedFleet({
+      executables: { principal: link('principal'), agent: link('agent') },
+      seed,
+      changesPerSecond,
+      applications: 15,
+    });
+  });
+  afterAll(async () => {
+    console.log(report.join('\n'));
+    await fleet?.stop();
+    await rm(folder, { recursive: true });
+  });
+
+  /** The program ends as it is told to, and starts as what its executable is now. */
+  async function restart(program: Program): Promise<void> {
+    expect(await program.stop('SIGTERM')).toBe(0);
+    program.start();
+  }
+
+  async function underLoad(what: string, act: () => Promise<void>): Promise<void> {
+    const { changes, seconds, longestMs } = await fleet.during(act);
+    const rate = (changes / seconds).toFixed(0);
+    report.push(`${what}: ${changes} changes, ${rate}/s, the slowest arrived after ${(longestMs / 1000).toFixed(1)} s`);
+    const findings = await fleet.findings();
+    expect(findings, findings.map((one) => one.what).join('\n')).toEqual([]);
+  }
+
+  async function replacePrincipal(version: Version): Promise<void> {
+    await choose('principal', version);
+    const { principal, agents } = fleet;
+    const after = principal.output.length;
+    const before = Object.values(agents).map(({ output }) => output.length);
+    await restart(principal);
+    await Promise.all(
+      Object.values(agents).map((agent, index) =>
+        agent.says(/Connected to the principal/, { after: before[index] ?? 0 }),
+      ),
+    );
+    await principal.says(/An agent is connected/, { after });
+  }
+
+  async function replaceAgents(version: Version): Promise<void> {
+    await choose('agent', version);
+    for (const agent of Object.values(fleet.agents)) {
+      const after = agent.output.length;
+      await restart(agent);
+      await agent.says(/Connected to the principal/, { after });
+    }
+  }
+
+  test('nothing changes: the previous version by itself', async () => {
+    await underLoad('previous version, at rest', async () => undefined);
+  });
+
+  test('a restart of the previous principal, for comparison', async () => {
+    await underLoad('principal restarts', () => replacePrincipal('previous'));
+  });
+
+  test.each<readonly [string, () => Promise<void>]>([
+    ['principal: previous → current, agents previous', () => replacePrincipal('current')],
+    ['agents: previous → current, principal current', () => replaceAgents('current')],
+    ['principal: current → previous, agents current', () => replacePrincipal('previous')],
+    ['agents: current → previous, principal previous', () => replaceAgents('previous')],
+  ])('%s', async (what, act) => {
+    await underLoad(what, act);
+  });
+
+  test('syncs were asked for', () => {
+    report.push(`${fleet.syncs} syncs were asked for, each ran once`);
+    expect(fleet.syncs).toBeGreaterThan(20);
+  });
+});

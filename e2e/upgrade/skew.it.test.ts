@@ -1,0 +1,47 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe } from 'vitest';
+import { pairWays, testDelivery, testLiveAccess } from '../interop/pair-behaviour.ts';
+import { executableOf, noPrevious, previousVersion, sincePrevious, type Version } from './previous.ts';
+
+// Every combination of a principal and agents of this version and the one before.
+
+if (noPrevious !== undefined) {
+  console.log(`Nothing is tested with the version before: ${noPrevious}.`);
+}
+
+const versions: readonly Version[] = ['previous', 'current'];
+const combinations = versions.flatMap((principal) =>
+  versions.map((agent) => [`principal ${principal}, agents ${agent}`, { principal, agent }] as const),
+);
+
+let folder: string;
+let previous: string | undefined;
+
+beforeAll(async () => {
+  if (noPrevious === undefined) {
+    folder = await mkdtemp(join(tmpdir(), 'skew-'));
+    const { folder: sources } = await previousVersion();
+    previous = await executableOf('argocd-agent', sources, join(folder, 'argocd-agent'));
+  }
+});
+afterAll(async () => {
+  if (folder !== undefined) {
+    await rm(folder, { recursive: true });
+  }
+});
+
+const executable = (version: Version) => (version === 'previous' ? previous : undefined);
+
+describe.skipIf(noPrevious !== undefined).each(combinations)(`%s ${sincePrevious}`, (_, { principal, agent }) => {
+  const executables = async () => ({ principal: executable(principal), agent: executable(agent) });
+
+  describe.each(pairWays)('$way', ({ isMapped }) => {
+    testDelivery(isMapped, executables);
+  });
+
+  describe('live access', () => {
+    testLiveAccess(executables);
+  });
+});
