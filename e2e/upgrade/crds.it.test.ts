@@ -10,7 +10,7 @@ import { addonChart, installCrds, readCrds } from '../hub/index.ts';
 import { type Cluster, startCluster } from '../testbed/index.ts';
 import { type FieldSchema, fieldsIn, pruned, schemaFields } from './crd-schema.ts';
 import { gitOpsClusterSamples } from './gitopscluster-sample.ts';
-import { executableOf, noPrevious, previousVersion, projectFolder, sincePrevious } from './previous.ts';
+import { executableOf, noPrevious, projectFolder, sincePrevious, sourcesOf, type TestedVersion } from './previous.ts';
 
 // GitOpsClusters that the API server stores, while their CRD becomes that of this version, and again that of the version
 // before. `gitops-controller apply-crds` changes it, as the chart's hook does.
@@ -46,14 +46,13 @@ test('the samples have every field of the CRD', async () => {
 describe.skipIf(noPrevious !== undefined)(`stored GitOpsClusters ${sincePrevious}`, () => {
   let hub: Cluster;
   let folder: string;
-  let sources: Record<'previous' | 'current', string>;
-  let schemas: Record<'previous' | 'current', FieldSchema>;
-  const crdsOf = (version: 'previous' | 'current') =>
-    join(sources[version], relative(projectFolder, addonChart), 'crds');
+  let sources: Record<TestedVersion, string>;
+  let schemas: Record<TestedVersion, FieldSchema>;
+  const crdsOf = (version: TestedVersion) => join(sources[version], relative(projectFolder, addonChart), 'crds');
 
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'crds-'));
-    sources = { previous: (await previousVersion()).folder, current: projectFolder };
+    sources = await sourcesOf();
     const [previous, current] = await Promise.all([definitionIn(crdsOf('previous')), definitionIn(crdsOf('current'))]);
     schemas = { previous: schemaOf(previous), current: schemaOf(current) };
     hub = await startCluster();
@@ -65,7 +64,7 @@ describe.skipIf(noPrevious !== undefined)(`stored GitOpsClusters ${sincePrevious
     await rm(folder, { recursive: true, force: true });
   });
 
-  async function become(version: 'previous' | 'current'): Promise<void> {
+  async function become(version: TestedVersion): Promise<void> {
     const program = await executableOf('gitops-controller', sources[version], join(folder, version));
     const { stdout } = await run(program, [
       'apply-crds',
@@ -80,7 +79,7 @@ describe.skipIf(noPrevious !== undefined)(`stored GitOpsClusters ${sincePrevious
       (await hub.client.list(fleetGitOpsClusters)).map(({ metadata, ...rest }) => [metadata.name, content(rest)]),
     );
   /** What users write is stored, with the defaults of the CRD. */
-  async function put(version: 'previous' | 'current', suffix = ''): Promise<void> {
+  async function put(version: TestedVersion, suffix = ''): Promise<void> {
     for (const { metadata, ...sample } of gitOpsClusterSamples) {
       const { spec, status } = pruned(content(sample), schemas[version]);
       const key = { namespace: 'argocd', name: `${metadata.name}${suffix}` };
@@ -105,7 +104,7 @@ describe.skipIf(noPrevious !== undefined)(`stored GitOpsClusters ${sincePrevious
   const storedVersions = async () => (await hub.client.get(crds, { name }))?.status?.storedVersions;
 
   test('both versions of the CRD serve the versions that the other one stores, so that nothing is converted', async () => {
-    const served = async (version: 'previous' | 'current') =>
+    const served = async (version: TestedVersion) =>
       versionsOf(await definitionIn(crdsOf(version)))
         .filter((one) => one.served)
         .map((one) => one.name);

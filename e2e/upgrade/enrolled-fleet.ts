@@ -2,7 +2,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
-import { configMaps, deployments, type KubeClient, namespaces, pods, secrets } from '../../lib/kube/index.ts';
+import type { AgentMode } from '../../lib/auth/index.ts';
+import { configMaps, deployments, type KubeClient, namespaces, type Pod, pods, secrets } from '../../lib/kube/index.ts';
 import { secretText } from '../../lib/pki/index.ts';
 import { PlayedApplicationController } from '../chaos/application-controller.ts';
 import {
@@ -16,30 +17,31 @@ import {
 } from '../fleet/index.ts';
 import { argoCdCrds, helm, installCrds, ocmCrds } from '../hub/index.ts';
 import { ProxyClient } from '../live/proxy-client.ts';
-import { type ImageRecipe, type ImageTable, projectImage, standardImages, startNode } from '../node/index.ts';
-import { ocmPlacements, startOcm } from '../ocm/index.ts';
+import { type ImageTable, standardImages, startNode } from '../node/index.ts';
+import { startOcm } from '../ocm/index.ts';
 import { Random } from '../random/index.ts';
 import { type Cluster, startCluster } from '../testbed/index.ts';
 import { toolPath } from '../tools/index.ts';
-import { previousImage, sourcesOf, type Version } from './previous.ts';
+import { sourcesOf, type TestedVersion, versionImage, versionRepository } from './previous.ts';
 
-/** Which version each part of a fleet is. The controller's is that of the chart, too. */
-export interface FleetVersions {
-  readonly controller: Version;
-  readonly principal: Version;
-  readonly agent: Version;
+/** A managed cluster of an {@link EnrolledFleet}. */
+export interface EnrolledCluster {
+  readonly cluster: Cluster;
+  /** Undefined where Argo CD itself runs. */
+  readonly controller: PlayedApplicationController | undefined;
 }
 
-/** A hub with OCM and the add-on's chart, and two clusters with Argo CD's kinds, whose application controller is played. */
+/** A hub with OCM, whose clusters one version or another of the add-on's chart enrolls. */
 export interface EnrolledFleet {
   readonly hub: Cluster;
-  /** `cluster1`. */
-  readonly managed: Cluster;
-  /** `cluster2`. */
-  readonly autonomous: Cluster;
-  readonly controllers: Readonly<Record<'managed' | 'autonomous', PlayedApplicationController>>;
-  /** Installs or upgrades the chart, and resolves when everything is the version that it is to be, and connected. */
-  become(versions: FleetVersions): Promise<void>;
+  /** By the name of its mode: the ManagedCluster has it, as label `fleet.example.com/mode`, too. */
+  readonly clusters: ReadonlyMap<AgentMode, EnrolledCluster>;
+  /** Installs or upgrades the chart of a version, and resolves when what it made is ready. */
+  deploy(chart: TestedVersion, values: object): Promise<void>;
+  /** Runs a command of Helm for the release. */
+  helm(command: string, ...args: string[]): Promise<string>;
+  /** Resolves when every cluster runs the agent of a tag and no other one, is connected, and its GitOpsCluster is Ready. */
+  isSettled(tag: string): Promise<void>;
   /** Reads through the resource proxy what Argo CD would read, with what the cluster's Secret says. */
   readLive(agent: string, path: string): Promise<{ status: number; text: string }>;
   /** What is wrong, for the output of a failing test. */
@@ -47,14 +49,20 @@ export interface EnrolledFleet {
   stop(): Promise<void>;
 }
 
-const argocd = 'argocd';
-const image = 'quay.io/open-cluster-management/argocd-fleet';
-const patience = { timeoutMs: 300_000 };
-const modes = { managed: 'cluster1', autonomous: 'cluster2' } as const;
-const modeLabel = 'fleet.example.com/mode';
+/** What an enrolled fleet is made of. */
+export interface EnrolledFleetOptions {
+  /** One cluster of each. */
+  readonly modes: readonly AgentMode[];
+  /** The hub and the clusters have Argo CD's kinds, and its application controller is played; otherwise they have nothing. */
+  readonly isArgoCdPlayed: boolean;
+}
 
-/** Starts the fleet up to the point where the chart is installed. */
-export async function startEnrolledFleet(): Promise<EnrolledFleet> {
+const argocd = 'argocd';
+const patience = { timeoutMs: 300_000 };
+
+/** Starts hub and clusters up to the point where the chart is installed. */
+export async function startEnrolledFleet(options: EnrolledFleetOptions): Promise<EnrolledFleet> {
+  const { modes, isArgoCdPlayed } = options;
   const folder = await mkdtemp(join(tmpdir(), 'enrolled-'));
   const running = new AbortController();
   const stops: (() => Promise<unknown>)[] = [() => rm(folder, { recursive: true, force: true })];
@@ -65,72 +73,53 @@ export async function startEnrolledFleet(): Promise<EnrolledFleet> {
     }
   };
   const places: { name: string; client: KubeClient; node: Awaited<ReturnType<typeof startNode>> }[] = [];
-  const start = async (name: string, tags: ImageRecipe): Promise<Cluster> => {
+  const start = async (name: string, place: 'hub' | 'cluster'): Promise<Cluster> => {
     const cluster = await startCluster({ name });
     stops.push(() => cluster.stop());
-    const images: ImageTable = { ...standardImages(toolPath), [image]: tags };
+    const images: ImageTable = { ...standardImages(toolPath), [versionRepository]: versionImage(place) };
     const node = await startNode({ cluster, name: `${name}-node`, dir: join(folder, name), images });
     stops.push(() => node.stop());
     places.push({ name, client: cluster.client, node });
     return cluster;
   };
   try {
-    const hub = await start('hub', versionOfTag(0));
-    await installCrds(hub.client, [...(await ocmCrds('hub')), ...(await argoCdCrds())]);
+    const hub = await start('hub', 'hub');
+    await installCrds(hub.client, [...(await ocmCrds('hub')), ...(isArgoCdPlayed ? await argoCdCrds() : [])]);
     const ocm = await startOcm(hub);
     stops.push(() => ocm.stop());
-    const enroll = async (mode: keyof typeof modes) => {
-      const cluster = await start(modes[mode], versionOfTag(1));
-      await installCrds(cluster.client, await argoCdCrds());
-      await cluster.client.create(namespaces, { metadata: { name: argocd } });
-      const labels = { 'app.kubernetes.io/part-of': 'argocd' };
-      await cluster.client.create(configMaps, { metadata: { namespace: argocd, name: 'argocd-cm', labels } });
+    const clusters = new Map<AgentMode, EnrolledCluster>();
+    for (const [index, mode] of modes.entries()) {
+      const cluster = await start(`cluster${index + 1}`, 'cluster');
+      const controller = isArgoCdPlayed ? await playArgoCd(cluster, running.signal) : undefined;
       await ocm.join(cluster, { [modeLabel]: mode });
-      const controller = new PlayedApplicationController({
-        agent: cluster.name,
-        client: cluster.client,
-        random: new Random(1),
-      });
-      controller.run(running.signal).catch((error: unknown) => {
-        if (!running.signal.aborted) {
-          throw error;
-        }
-      });
-      return { cluster, controller };
-    };
-    const managed = await enroll('managed');
-    const autonomous = await enroll('autonomous');
-    const clusters = [managed.cluster, autonomous.cluster];
+      clusters.set(mode, { cluster, controller });
+    }
     const { kubeconfig, client } = hub;
     const sources = await sourcesOf();
     let isInstalled = false;
-
     return {
       hub,
-      managed: managed.cluster,
-      autonomous: autonomous.cluster,
-      controllers: { managed: managed.controller, autonomous: autonomous.controller },
-      async become(versions) {
-        const values = join(folder, 'values.yaml');
-        await writeFile(values, stringify(valuesOf(versions)));
-        const chart = join(sources[versions.controller], 'charts/argocd-agent-addon');
-        const options = ['--namespace', releaseNamespace, '--values', values, '--wait', '--timeout', '5m'];
-        if (isInstalled) {
-          await helm(['upgrade', addonRelease, chart, ...options], { kubeconfig });
-        } else {
-          // Not --wait: the principal waits for what the controller makes.
-          await helm(['install', addonRelease, chart, ...options, '--create-namespace'], { kubeconfig });
-          await enrollAutonomous(client);
-        }
+      clusters,
+      async deploy(version, values) {
+        const file = join(folder, 'values.yaml');
+        await writeFile(file, stringify(values));
+        const command = isInstalled ? ['upgrade'] : ['install', '--create-namespace'];
+        const chart = join(sources[version], 'charts/argocd-agent-addon');
+        const wait = ['--wait', '--timeout', '8m'];
+        const release = [addonRelease, chart, '--namespace', releaseNamespace, '--values', file];
+        await helm([...command, ...release, ...wait], { kubeconfig });
         isInstalled = true;
-        await Promise.all(clusters.map((cluster) => runsAgent(cluster, tagOf(versions))));
-        await Promise.all(['gitops-cluster', 'autonomous'].map((name) => isConnected(client, name)));
+      },
+      helm: (command, ...args) =>
+        helm([command, addonRelease, ...args, '--namespace', releaseNamespace], { kubeconfig }),
+      async isSettled(tag) {
+        await Promise.all([...clusters.values()].map(({ cluster }) => runsAgent(cluster, tag)));
+        const found = await client.list(fleetGitOpsClusters, { namespace: argocd });
+        await Promise.all(found.map(({ metadata }) => isConnected(client, metadata.name)));
       },
       async readLive(agent, path) {
-        const found = await client.list(secrets, {
-          namespace: argocd,
-          labelSelector: 'argocd.argoproj.io/secret-type=cluster',
-        });
+        const labelSelector = 'argocd.argoproj.io/secret-type=cluster';
+        const found = await client.list(secrets, { namespace: argocd, labelSelector });
         const secret = found.find(({ data }) => secretText(data, 'name') === agent);
         const { tlsClientConfig: tls } = JSON.parse(secretText(secret?.data, 'config') ?? '{}');
         const decoded = (base64: string) => Buffer.from(base64, 'base64').toString();
@@ -138,8 +127,7 @@ export async function startEnrolledFleet(): Promise<EnrolledFleet> {
         const credential = { certificate: decoded(tls.certData), key: decoded(tls.keyData) };
         const { hostname, port } = new URL(secretText(secret?.data, 'server') ?? '');
         const at = { host: await addressOfPrincipal(client), servername: hostname };
-        const proxy = new ProxyClient(Number(port), authority, credential, at);
-        return await proxy.send('GET', path);
+        return await new ProxyClient(Number(port), authority, credential, at).send('GET', path);
       },
       troubles: () => troubles(places),
       stop,
@@ -150,49 +138,22 @@ export async function startEnrolledFleet(): Promise<EnrolledFleet> {
   }
 }
 
-/** A tag has the version of what runs on the hub, and that of what runs on clusters. */
-const tagOf = ({ principal, agent }: FleetVersions) => `${principal}-${agent}`;
+/** The label of the ManagedClusters that has their mode. */
+export const modeLabel = 'fleet.example.com/mode';
 
-/** The image of a tag: of its only version, or of the one that stands at this place. */
-function versionOfTag(place: 0 | 1): ImageRecipe {
-  return async (use) => {
-    const parts = (use.name.tag ?? '').split('-');
-    return await ((parts[place] ?? parts[0]) === 'previous' ? previousImage : projectImage)(use);
-  };
-}
-
-function valuesOf(versions: FleetVersions): object {
-  const port = process.getuid?.() === 0 ? 443 : 8443;
-  const labelSelector = { matchLabels: { [modeLabel]: 'managed' } };
-  return {
-    image,
-    tag: versions.controller,
-    argoCDAgent: { image: `${image}:${tagOf(versions)}` },
-    hubArgoCD: { install: 'false' },
-    principal: { service: { port }, namespaceCreate: { enable: true } },
-    controller: { rolloutStrategy: { type: 'All' } },
-    gitOpsCluster: {
-      argoCDAgentAddon: { argoCD: 'Existing' },
-      placement: { spec: { predicates: [{ requiredClusterSelector: { labelSelector } }] } },
-    },
-  };
-}
-
-/** A second GitOpsCluster, whose cluster owns its Applications. */
-async function enrollAutonomous(hub: KubeClient): Promise<void> {
-  const labelSelector = { matchLabels: { [modeLabel]: 'autonomous' } };
-  const name = 'autonomous';
-  await hub.create(ocmPlacements, {
-    metadata: { namespace: argocd, name },
-    spec: { predicates: [{ requiredClusterSelector: { labelSelector } }] },
+async function playArgoCd(cluster: Cluster, signal: AbortSignal): Promise<PlayedApplicationController> {
+  const { client, name: agent } = cluster;
+  await installCrds(client, await argoCdCrds());
+  await client.create(namespaces, { metadata: { name: argocd } });
+  const labels = { 'app.kubernetes.io/part-of': 'argocd' };
+  await client.create(configMaps, { metadata: { namespace: argocd, name: 'argocd-cm', labels } });
+  const controller = new PlayedApplicationController({ agent, client, random: new Random(1) });
+  controller.run(signal).catch((error: unknown) => {
+    if (!signal.aborted) {
+      throw error;
+    }
   });
-  await hub.create(fleetGitOpsClusters, {
-    metadata: { namespace: argocd, name },
-    spec: {
-      placementRef: { apiVersion: 'cluster.open-cluster-management.io/v1beta1', kind: 'Placement', name },
-      argoCDAgentAddon: { mode: 'autonomous', argoCD: 'Existing' },
-    },
-  });
+  return controller;
 }
 
 /** The agent's Deployment has that image and no pod of another one. */
@@ -203,14 +164,11 @@ async function runsAgent({ client }: Cluster, tag: string): Promise<void> {
     deployments,
     key,
     (found) => {
-      const { observedGeneration, replicas, updatedReplicas, readyReplicas } = (found?.status ?? {}) as Record<
-        string,
-        number
-      >;
+      const { observedGeneration, ...counts } = (found?.status ?? {}) as Record<string, number>;
       return (
-        found?.spec?.template?.spec?.containers[0]?.image === `${image}:${tag}` &&
+        found?.spec?.template?.spec?.containers[0]?.image === `${versionRepository}:${tag}` &&
         observedGeneration === found.metadata.generation &&
-        [replicas, updatedReplicas, readyReplicas].every((count) => count === 1)
+        [counts.replicas, counts.updatedReplicas, counts.readyReplicas].every((count) => count === 1)
       );
     },
     patience,
@@ -227,10 +185,11 @@ async function isConnected(hub: KubeClient, name: string): Promise<void> {
 
 /** Where the principal's pod listens on this machine. */
 async function addressOfPrincipal(hub: KubeClient): Promise<string> {
-  const [pod] = await waitForObjects(hub, pods, { namespace: argocd }, (all) => {
-    const mine = all.filter(({ metadata }) => metadata.labels?.['app.kubernetes.io/name'] === 'argocd-agent-principal');
-    return mine.length === 1 && mine.every(({ status }) => status?.podIP);
-  });
+  const found = await waitForObjects(hub, pods, { namespace: argocd }, (all) => all.filter(isPrincipal).length === 1);
   // The API server takes no loopback addresses: what it has is the same with 10 in front.
-  return (pod?.status?.podIP ?? '').replace(/^10\./, '127.');
+  return (found.find(isPrincipal)?.status?.podIP ?? '').replace(/^10\./, '127.');
+}
+
+function isPrincipal({ metadata, status }: Pod): boolean {
+  return metadata.labels?.['app.kubernetes.io/name'] === 'argocd-agent-principal' && Boolean(status?.podIP);
 }

@@ -28,7 +28,7 @@ export interface LoadedFleetOptions {
 }
 
 /** What happened while a fleet was under load. */
-export interface LoadReport {
+export interface UpgradeLoad {
   /** Changes that users made. */
   readonly changes: number;
   readonly seconds: number;
@@ -43,7 +43,7 @@ export interface LoadedFleet {
   /** Syncs that were asked for until now. */
   readonly syncs: number;
   /** Users are busy before, during and after `act`; resolves when all their changes have arrived. */
-  during(act: () => Promise<void>): Promise<LoadReport>;
+  during(act: () => Promise<void>): Promise<UpgradeLoad>;
   /** What is not as it must be, once all is quiet or it has been waited long enough for that. */
   findings(): Promise<readonly ChaosFinding[]>;
   stop(): Promise<void>;

@@ -1,10 +1,10 @@
-import { execFile } from 'node:child_process';
+import { execFile, spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { chmod, mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { type ImageRecipe, sourceImage } from '../node/index.ts';
+import { type ImageRecipe, projectImage, sourceImage } from '../node/index.ts';
 import { cacheFolder, withFileLock } from '../tools/index.ts';
 
 const run = promisify(execFile);
@@ -13,7 +13,7 @@ export const projectFolder = resolve(import.meta.dirname, '../..');
 const revision = process.env.PREVIOUS || undefined;
 
 /** This version or the one before. */
-export type Version = 'previous' | 'current';
+export type TestedVersion = 'previous' | 'current';
 
 /** The version before, as it was: its sources with the packages of its own lock file. */
 export interface PreviousVersion {
@@ -28,6 +28,15 @@ export const noPrevious = revision === undefined ? 'PREVIOUS names no Git revisi
 
 /** The end of the title of tests that need the version before. */
 export const sincePrevious = noPrevious === undefined ? `since ${revision}` : `(skipped: ${noPrevious})`;
+
+/** Whether the version before has a file. False when there is none. */
+export function previousHas(path: string): boolean {
+  if (revision === undefined) {
+    return false;
+  }
+  const { status } = spawnSync('git', ['cat-file', '-e', `${revision}:${path}`], { cwd: projectFolder });
+  return status === 0;
+}
 
 let prepared: Promise<PreviousVersion> | undefined;
 
@@ -112,12 +121,25 @@ export async function executableOf(program: string, sources: string, file: strin
 }
 
 /** The sources of both versions. */
-export async function sourcesOf(): Promise<Record<Version, string>> {
+export async function sourcesOf(): Promise<Record<TestedVersion, string>> {
   return { previous: (await previousVersion()).folder, current: projectFolder };
 }
 
-/** An image of the version before. */
-export const previousImage: ImageRecipe = async (use) => {
+/** The image that stands for both versions. */
+export const versionRepository = 'quay.io/open-cluster-management/argocd-fleet';
+
+/**
+ * The image of a version by its tag: `previous`, `current`, or two with a dash between them, of which the first one is for
+ * the hub and the other one for the clusters.
+ */
+export function versionImage(place: 'hub' | 'cluster'): ImageRecipe {
+  return async (use) => {
+    const [first, other = first] = (use.name.tag ?? '').split('-');
+    return await ((place === 'hub' ? first : other) === 'previous' ? previousImage : projectImage)(use);
+  };
+}
+
+const previousImage: ImageRecipe = async (use) => {
   const { folder } = await previousVersion();
   return await sourceImage(folder, join(folder, 'node_modules'))(use);
 };

@@ -4,12 +4,10 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Program } from '../pair/index.ts';
 import { type LoadedFleet, startLoadedFleet } from './loaded-fleet.ts';
-import { executableOf, noPrevious, previousVersion, projectFolder, sincePrevious } from './previous.ts';
+import { executableOf, noPrevious, sincePrevious, sourcesOf, type TestedVersion } from './previous.ts';
 
 // Principal and agents of the version before become this version, and back, while users change Applications and ask for
 // syncs. What must be so at every stop is in docs/upgrades.md.
-
-type Version = 'previous' | 'current';
 
 const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
 const changesPerSecond = 20;
@@ -19,19 +17,20 @@ describe.skipIf(noPrevious !== undefined)(`a fleet under load (SEED=${seed}) ${s
   let folder: string;
   let fleet: LoadedFleet;
   const link = (program: string) => join(folder, program);
-  const executable = (version: Version) => join(folder, `${version}-argocd-agent`);
+  const executable = (version: TestedVersion) => join(folder, `${version}-argocd-agent`);
 
   /** What the program is from its next start on. */
-  async function choose(program: 'principal' | 'agent', version: Version): Promise<void> {
+  async function choose(program: 'principal' | 'agent', version: TestedVersion): Promise<void> {
     await symlink(executable(version), link(`${program}-next`));
     await rename(link(`${program}-next`), link(program));
   }
 
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'rolling-'));
-    const { folder: sources } = await previousVersion();
-    await executableOf('argocd-agent', sources, executable('previous'));
-    await executableOf('argocd-agent', projectFolder, executable('current'));
+    const sources = await sourcesOf();
+    for (const version of ['previous', 'current'] as const) {
+      await executableOf('argocd-agent', sources[version], executable(version));
+    }
     await choose('principal', 'previous');
     await choose('agent', 'previous');
     fleet = await startLoadedFleet({
@@ -61,7 +60,7 @@ describe.skipIf(noPrevious !== undefined)(`a fleet under load (SEED=${seed}) ${s
     expect(findings, findings.map((one) => one.what).join('\n')).toEqual([]);
   }
 
-  async function replacePrincipal(version: Version): Promise<void> {
+  async function replacePrincipal(version: TestedVersion): Promise<void> {
     await choose('principal', version);
     const { principal, agents } = fleet;
     const after = principal.output.length;
@@ -75,7 +74,7 @@ describe.skipIf(noPrevious !== undefined)(`a fleet under load (SEED=${seed}) ${s
     await principal.says(/An agent is connected/, { after });
   }
 
-  async function replaceAgents(version: Version): Promise<void> {
+  async function replaceAgents(version: TestedVersion): Promise<void> {
     await choose('agent', version);
     for (const agent of Object.values(fleet.agents)) {
       const after = agent.output.length;

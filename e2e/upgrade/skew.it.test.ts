@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe } from 'vitest';
 import { pairWays, testDelivery, testLiveAccess } from '../interop/pair-behaviour.ts';
-import { executableOf, noPrevious, previousVersion, sincePrevious, type Version } from './previous.ts';
+import { executableOf, noPrevious, previousVersion, sincePrevious, type TestedVersion } from './previous.ts';
 
 // Every combination of a principal and agents of this version and the one before.
 
@@ -11,7 +11,7 @@ if (noPrevious !== undefined) {
   console.log(`Nothing is tested with the version before: ${noPrevious}.`);
 }
 
-const versions: readonly Version[] = ['previous', 'current'];
+const versions: readonly TestedVersion[] = ['previous', 'current'];
 const combinations = versions.flatMap((principal) =>
   versions.map((agent) => [`principal ${principal}, agents ${agent}`, { principal, agent }] as const),
 );
@@ -32,7 +32,7 @@ afterAll(async () => {
   }
 });
 
-const executable = (version: Version) => (version === 'previous' ? previous : undefined);
+const executable = (version: TestedVersion) => (version === 'previous' ? previous : undefined);
 
 describe.skipIf(noPrevious !== undefined).each(combinations)(`%s ${sincePrevious}`, (_, { principal, agent }) => {
   const executables = async () => ({ principal: executable(principal), agent: executable(agent) });
