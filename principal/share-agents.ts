@@ -56,6 +56,8 @@ export function shareAgents(options: {
       if (elsewhere.delete(agent)) {
         hub.servedElsewhere(agent, false, records.modeOf(agent) === 'managed');
       }
+      // What this one did for the agent as leader began with what its caches had then.
+      hub.sync.releaseAgent(agent);
       sessions.held(agent);
       // What was written on its Applications while nobody served it was nobody's to correct.
       hub.responsibleFor(agent);
