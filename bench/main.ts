@@ -2,6 +2,7 @@ import { benchController } from './controller/main.ts';
 import { benchHostile } from './hostile/main.ts';
 import { benchLive } from './live/main.ts';
 import { runLoad } from './load/run.ts';
+import { benchPlan } from './plan/main.ts';
 import { benchPropagation } from './propagation.ts';
 import { benchReport } from './report/main.ts';
 import { benchRotation } from './rotation.ts';
@@ -31,6 +32,10 @@ const benchmarks: Record<string, { summary: string; run: (args: string[]) => Pro
   replicas: {
     summary: '300 agents at 1, 2 and 3 replicas of the principal; one of three is killed under load',
     run: benchReplicas,
+  },
+  plan: {
+    summary: 'what 10,000 clusters with 500,000 Applications need, and which limit comes first',
+    run: benchPlan,
   },
   controller: {
     summary: '500 managed clusters are enrolled: time, API writes, what little events cost',

@@ -85,6 +85,7 @@ export default defineConfig({
           page('The fleet page', '/fleet-page'),
           page('Backup and restore', '/backup'),
           page('A second hub', '/second-hub'),
+          page('How large a hub can be', '/scale'),
           page('Metrics', '/metrics'),
           page('Runbooks of alerts', '/runbooks'),
           page('Events of the fleet', '/fleet-events'),
