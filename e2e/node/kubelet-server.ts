@@ -57,7 +57,8 @@ export function createKubeletServer(
     if (what === 'portForward') {
       const runner = find(namespace, name);
       if (runner && offersForwarding(request)) {
-        const ports = url.searchParams.getAll('ports').flatMap((text) => text.split(',').map(Number));
+        // The API server's callers say `ports`, and it says `port`.
+        const ports = url.searchParams.getAll('port').flatMap((text) => text.split(',').map(Number));
         const pod = { name, locate: (port: number) => runner.locate(port) };
         return serveForward(request, socket as Socket, head, pod, ports);
       }
