@@ -123,6 +123,24 @@ describe.skipIf(browserMissing !== undefined)('in Chromium', () => {
     expect(troubles).toEqual([]);
   });
 
+  test('the browser runs and applies nothing that is not a file of ours', async () => {
+    const { page, troubles } = await open(sampleFleet(3));
+    const before = await page.title();
+    await page.evaluate(`
+      const script = document.createElement('script');
+      script.textContent = "document.title = 'pwned'";
+      document.body.append(script);
+      const place = document.createElement('div');
+      place.innerHTML = '<p id="foreign" style="position: fixed" onclick="document.title = 1">x</p>';
+      document.body.append(place);
+      place.firstChild.click();
+    `);
+    expect(await page.title()).toBe(before);
+    expect(await page.evaluate("getComputedStyle(document.getElementById('foreign')).position")).toBe('static');
+    await until('the three refusals', () => troubles.length >= 3);
+    expect(troubles.filter((one) => !/Content Security Policy/.test(one))).toEqual([]);
+  });
+
   test('500 clusters: first view under a second, a change under 100 ms, on a machine that is not busy', async () => {
     const { fleet, page, visit, troubles } = await open(sampleFleet(500));
     const seconds: number[] = [];
