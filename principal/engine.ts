@@ -22,6 +22,7 @@ import { AgentIntroductions } from './sessions/introductions.ts';
 import { OpenSessions } from './sessions/open-sessions.ts';
 import { type ModeSources, pinnedMode } from './sessions/pinned-mode.ts';
 import { Sessions } from './sessions/sessions.ts';
+import { UnsteadyConnections } from './sessions/unsteady-connections.ts';
 import type { PrincipalSettings } from './settings.ts';
 import { shareAgents } from './share-agents.ts';
 
@@ -107,6 +108,7 @@ export function startEngine(
   if (notifications !== undefined) {
     open.subscribe(notifications.presence);
   }
+  open.subscribe(new UnsteadyConnections((found) => operators.unsteady(found)));
   const modes: ModeSources = { agents, recorded: (agent) => records.modeOf(agent) };
   const metrics = principalMetrics(registry, {
     connections: () => open.connections(),

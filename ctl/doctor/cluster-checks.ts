@@ -141,6 +141,13 @@ export function clusterFaults(facts: Facts, agent: string): Diagnosis[] {
     const mend = `run the agent with --agent-mode=${mode}; if the change is wanted: kubectl --namespace ${namespace} annotate --overwrite secret ${secret.metadata.name} ${wellKnown.agentModeAnnotation}=MODE`;
     findings.push(finding('wrong-mode', what, where, mend));
   }
+  const unsteady = events.find(({ reason }) => reason === 'AgentConnectionUnsteady');
+  if (unsteady !== undefined) {
+    const what = unsteady.note ?? 'its connections end soon, again and again';
+    const mend =
+      'a shorter --keep-alive-ping-interval of the agent (agent.keep-alive.interval) than the idle limit of proxies and firewalls; on the cluster: kubectl --namespace argocd get pods';
+    findings.push(finding('connection-unsteady', what, where, mend));
+  }
   const quota = events.find(({ reason }) => reason === 'AgentQuotaExceeded');
   if (quota !== undefined) {
     findings.push(

@@ -67,6 +67,7 @@ const order = [
   'server-certificate-expired',
   'server-certificate-wrong-host',
   'server-certificate-wrong-authority',
+  'connection-unsteady',
   'version-skew',
   'agent-not-ready',
   'agent-redis-not-ready',

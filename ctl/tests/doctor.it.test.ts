@@ -10,6 +10,7 @@ import {
   clusterRoleBindings,
   configMaps,
   endpointSlices,
+  events,
   leases,
   namespaces,
   roleBindings,
@@ -19,6 +20,7 @@ import {
 } from '../../lib/kube/index.ts';
 import { createAuthority, issueCertificate, type KeyCertificate, tlsSecretData } from '../../lib/pki/index.ts';
 import { type CtlLab, labAgentNamespace, startLab } from '../testing/lab.ts';
+import { type RelayFault, startRelay } from '../testing/relay.ts';
 import { runCtl } from '../testing/run-ctl.ts';
 
 let cluster: SharedCluster;
@@ -98,6 +100,24 @@ async function serve({ certificate: cert, key }: KeyCertificate): Promise<Undo> 
     await undo();
     await new Promise((resolve) => server.close(resolve));
   };
+}
+
+const quotaEvent = 'east.quota';
+
+/** As a principal says that it has refused a write. */
+async function refuseWrite(): Promise<void> {
+  const now = new Date().toISOString().replace('Z', '000Z');
+  await cluster.client.create(events, {
+    metadata: hub(quotaEvent),
+    eventTime: now,
+    reportingController: 'argocd-agent/principal',
+    reportingInstance: 'principal-0',
+    action: 'Reconcile',
+    reason: 'AgentQuotaExceeded',
+    note: 'agent east would have 5,001 objects on the hub, and may have 5,000',
+    type: 'Warning',
+    regarding: { kind: 'Secret', apiVersion: 'v1', namespace: 'argocd', name: 'cluster-east' },
+  });
 }
 
 /** Faults, each with the first finding. They are put in one at a time. */
@@ -287,6 +307,14 @@ const faults: readonly (readonly [
     both,
   ],
   [
+    'an agent that has as much on the hub as it may',
+    'quota',
+    async () => {
+      await refuseWrite();
+      return () => cluster.client.delete(events, hub(quotaEvent));
+    },
+  ],
+  [
     "no authority on the agent's side",
     'agent-authority-missing',
     () => alter(secrets, east('argocd-agent-ca'), 'delete'),
@@ -405,6 +433,32 @@ async function closedHub() {
   await writeFile(path, JSON.stringify(config));
   return runCtl(['doctor', '-o', 'json', '--kubeconfig', path]);
 }
+
+const slow = (ms: number) => ({ delayMs: () => ms });
+
+test.each<[what: string, first: string, side: 'hub' | 'east', fault: RelayFault]>([
+  ["the hub's clock is an hour ahead", 'clock-skew', 'hub', { aheadMs: 3_600_000 }],
+  ["the cluster's clock is an hour behind", 'cluster-clock-skew', 'east', { aheadMs: -3_600_000 }],
+  ['the API server of the hub answers after seconds', 'no-answer', 'hub', slow(2_000)],
+  ['the API server of the hub does not answer', 'hub-unreachable', 'hub', slow(60_000)],
+  ['the API server of the cluster does not answer', 'cluster-unreachable', 'east', slow(60_000)],
+])('%s: the first finding is %s', async (_, expected, side, fault) => {
+  const relay = await startRelay(cluster, side, fault);
+  try {
+    const sides = ['--principal-context=hub', '--agent-context=east', `--agent-namespace=${labAgentNamespace}`];
+    const began = performance.now();
+    const { code, out, err } = await runCtl([
+      ...['doctor', 'east', '-o', 'json', '--kubeconfig', relay.kubeconfig],
+      ...sides,
+    ]);
+    expect([code, err]).toEqual([1, '']);
+    expect((JSON.parse(out) as { findings: { id: string }[] }).findings[0]?.id, out).toBe(expected);
+    // Less than 5 s, and a busy machine has its part in it.
+    expect(performance.now() - began).toBeLessThan(15_000);
+  } finally {
+    await relay.close();
+  }
+});
 
 test('who may not see Secrets is told so', async () => {
   const kubeconfig = await cluster.kubeconfigFor({ user: 'nobody' });

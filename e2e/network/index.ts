@@ -10,6 +10,8 @@ export interface Network {
   readonly accepted: number;
   /** From now on everything takes this long on its way, in each direction. */
   delay(ms: number): void;
+  /** From now on a connection that nothing passes through for this long is cut, as many proxies do. */
+  closeIdle(ms: number): void;
   /** Cuts the connections that are open now. New ones work. */
   cut(): void;
   /** No connection is let in until `heal`; those that are open are cut. */
@@ -39,10 +41,12 @@ export async function startNetwork(target: () => FarEnd | undefined, address = '
   const links = new Set<{ isLost: boolean }>();
   let state: 'up' | 'refusing' | 'lost' = 'up';
   let delayMs = 0;
+  let idleMs = 0;
   let accepted = 0;
   const keep = (socket: Socket) => {
     sockets.add(socket);
     socket.on('close', () => sockets.delete(socket)).setNoDelay();
+    socket.setTimeout(idleMs).on('timeout', () => socket.destroy());
   };
   const server = createServer((client) => {
     accepted++;
@@ -86,6 +90,12 @@ export async function startNetwork(target: () => FarEnd | undefined, address = '
     },
     delay(ms) {
       delayMs = ms;
+    },
+    closeIdle(ms) {
+      idleMs = ms;
+      for (const socket of sockets) {
+        socket.setTimeout(ms);
+      }
     },
     cut,
     refuse() {

@@ -3,13 +3,19 @@ import type { AuthError } from '../../lib/auth/index.ts';
 import { BoundedMap, type RateLimit, TokenBucket } from '../../lib/base/index.ts';
 import type { EventRecorder } from '../../lib/kube/index.ts';
 import type { ObjectRef } from '../../lib/sync/index.ts';
+import type { UnsteadyConnection } from '../sessions/unsteady-connections.ts';
 import type { MappedAgents } from './mapped-agents.ts';
 
 /**
  * The reasons of the principal's Events, all about cluster Secrets. docs/reference/events.md says what they mean
  * (`site/reference/events.ts`).
  */
-export type PrincipalEventReason = 'AgentModeRefused' | 'CannotMirror' | 'ApplicationKept' | 'AgentQuotaExceeded';
+export type PrincipalEventReason =
+  | 'AgentModeRefused'
+  | 'AgentConnectionUnsteady'
+  | 'CannotMirror'
+  | 'ApplicationKept'
+  | 'AgentQuotaExceeded';
 
 /** Events about one agent for one reason: an agent can cause as many different ones as it likes. */
 const eventRate: RateLimit = { burst: 20, perSecond: 1 / 60 };
@@ -37,6 +43,15 @@ export class OperatorEvents {
   /** An agent came in a mode that it may not have. */
   refusedMode({ agent = '', message, hint = '' }: AuthError): void {
     this.#warn(agent, 'AgentModeRefused', `Agent ${agent} is refused: ${message}. ${hint}`);
+  }
+
+  /** Connections of an agent end soon, again and again. */
+  unsteady({ agent, count, shortestMs, longestMs }: UnsteadyConnection): void {
+    const seconds = (ms: number) => Math.round(ms / 1_000);
+    const [shortest, longest] = [seconds(shortestMs), seconds(longestMs)];
+    const lives = shortest === longest ? `${shortest} s` : `${shortest} to ${longest} s`;
+    const causes = 'something on the way closes connections that are idle or old, or the agent does not stay up';
+    this.#warn(agent, 'AgentConnectionUnsteady', `Agent ${agent} lost ${count} connections after ${lives}: ${causes}`);
   }
 
   /** An Application or AppProject of an autonomous agent cannot be shown on the hub. */

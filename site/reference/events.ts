@@ -92,6 +92,10 @@ const principal: Texts<PrincipalEventReason> = {
     'Warning',
     'An agent came in a mode that it may not have: set its mode on the cluster, or pin the new one with the annotation agent-mode.',
   ],
+  AgentConnectionUnsteady: [
+    'Warning',
+    'The last five connections of an agent ended soon: let it ping more often than proxies and firewalls on the way close what is idle, or look why it does not stay up.',
+  ],
   CannotMirror: [
     'Warning',
     'An Application or AppProject of an autonomous agent cannot be shown on the hub: correct what the message names.',
