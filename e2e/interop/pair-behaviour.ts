@@ -8,6 +8,7 @@ import { until } from '../../lib/base/testing.ts';
 import { configMaps, type KubeClient, namespaces, secrets } from '../../lib/kube/index.ts';
 import { issueCertificate, type KeyCertificate } from '../../lib/pki/index.ts';
 import { ProxyClient } from '../live/proxy-client.ts';
+import { deployWeb } from '../live/shop.ts';
 import { TerminalClient } from '../live/terminal-client.ts';
 import { type KubeletPod, kubeletPods, type Node, startNode } from '../node/index.ts';
 import {
@@ -268,6 +269,8 @@ export function testLiveAccess(executables: () => Promise<Originals>): void {
     pair = await startPair({ originals: await executables(), principalArgs, agentArgs });
     node = await startNode({ cluster: pair.managed, dir: pair.managed.dir });
     credential = await issueCertificate({ authority: pair.authority, commonName: pair.name, usages: ['client'] });
+    // An agent of this project serves only what belongs to an Application that it has.
+    await deployWeb(pair.hub.client, pair.name, pair.managed.client, undefined);
   });
   afterAll(async () => {
     await node?.stop();
