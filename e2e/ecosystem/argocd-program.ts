@@ -1,0 +1,17 @@
+import { namespace, Program } from '../pair/index.ts';
+import type { SharedCluster } from '../testbed/index.ts';
+import { toolPath } from '../tools/index.ts';
+
+/** The names under which Argo CD's one executable is another program. */
+export type ArgoCdProgramName = 'argocd-applicationset-controller' | 'argocd-notifications' | 'argocd-server';
+
+/** One of Argo CD's own programs for a cluster, as a process of this machine, not started. */
+export async function argoCdProgram(
+  name: ArgoCdProgramName,
+  { kubeconfig }: SharedCluster,
+  args: readonly string[],
+): Promise<Program> {
+  // The one of application sets looks for its cluster in the environment only.
+  const environment = { ARGOCD_BINARY_NAME: name, KUBECONFIG: kubeconfig };
+  return new Program([`--namespace=${namespace}`, ...args], environment, await toolPath('argocd'));
+}
