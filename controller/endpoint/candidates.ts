@@ -83,11 +83,16 @@ function ofTlsRoutes({ tlsRoutes, gateways }: ServiceExposure, service: string):
         return [];
       }
       const gateway = gateways.find((one) => one.metadata.namespace === namespace && one.metadata.name === name);
-      const listener = gateway?.spec?.listeners?.find(
+      const listeners = (gateway?.spec?.listeners ?? []).filter(
         (one) =>
           (sectionName === undefined ? one.protocol === 'TLS' : one.name === sectionName) &&
           (port === undefined || one.port === port),
       );
+      // One that ends TLS itself shows agents a certificate that is not the principal's.
+      const [listener] = listeners.filter(({ tls }) => tls?.mode !== 'Terminate');
+      if (listeners.length > 0 && listener === undefined) {
+        return [];
+      }
       const own = listener?.hostname ?? gateway?.status?.addresses?.[0]?.value ?? '';
       const addresses = spec?.hostnames?.length ? spec.hostnames : [own];
       return addresses.map((address) => ({ address, port: String(port ?? listener?.port ?? 443) }));

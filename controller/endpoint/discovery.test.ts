@@ -193,6 +193,16 @@ test('a TLSRoute of the Gateway API: its host names, the port of the listener', 
   expect(best({ tlsRoutes: [route({ hostnames })] })).toEqual({ address: 'agents.example.com', port: '443' });
   const other = route({ hostnames, rules: [{ backendRefs: [{ name: 'other' }] }] });
   expect(best({ tlsRoutes: [other] })).toEqual({ problem: expect.any(String) });
+  // A listener that ends TLS leads no agent to the principal.
+  const listener = (name: string, port: number, mode: string) => ({ name, port, protocol: 'TLS', tls: { mode } });
+  const ending = { ...gateway, spec: { listeners: [listener('agents', 8443, 'Terminate')] } };
+  expect(best({ tlsRoutes: [route({ hostnames })], gateways: [ending] })).toEqual({ problem: expect.any(String) });
+  const both = {
+    ...gateway,
+    spec: { listeners: [...ending.spec.listeners, listener('through', 9443, 'Passthrough')] },
+  };
+  const anywhere = route({ hostnames, parentRefs: [{ namespace: 'infra', name: 'edge' }] });
+  expect(best({ tlsRoutes: [anywhere], gateways: [both] })).toEqual({ address: 'agents.example.com', port: '9443' });
 });
 
 test('the load balancer comes first and the nodes last; certificates name all endpoints', () => {

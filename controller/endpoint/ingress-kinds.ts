@@ -30,7 +30,9 @@ export interface TlsRoute extends KubeObject {
 
 /** gateway.networking.k8s.io Gateway, with the fields that are read here. */
 export interface Gateway extends KubeObject {
-  spec?: { listeners?: { name: string; hostname?: string; port: number; protocol?: string }[] };
+  spec?: {
+    listeners?: { name: string; hostname?: string; port: number; protocol?: string; tls?: { mode?: string } }[];
+  };
   status?: { addresses?: { value: string }[] };
 }
 
