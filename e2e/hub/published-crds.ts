@@ -17,6 +17,25 @@ const publishers = {
     module: 'github.com/argoproj-labs/argocd-operator',
     files: ['config/crd/bases/argoproj.io_argocds.yaml'],
   },
+  'argo-rollouts': {
+    folder: 'argo-rollouts',
+    module: 'github.com/argoproj/argo-rollouts',
+    files: ['manifests/crds/rollout-crd.yaml'],
+  },
+  'gateway-api': {
+    folder: 'gateway-api',
+    module: 'sigs.k8s.io/gateway-api',
+    files: ['gatewayclasses', 'gateways', 'tlsroutes'].map(
+      (plural) => `config/crd/standard/gateway.networking.k8s.io_${plural}.yaml`,
+    ),
+  },
+  'prometheus-operator': {
+    folder: 'prometheus-operator',
+    module: 'github.com/prometheus-operator/prometheus-operator',
+    files: ['podmonitors', 'prometheusrules', 'servicemonitors'].map(
+      (plural) => `example/prometheus-operator-crd/monitoring.coreos.com_${plural}.yaml`,
+    ),
+  },
   'ocm-hub': {
     ...ocmApi,
     files: [

@@ -72,7 +72,11 @@ export interface Pair<C extends SharedCluster = SharedCluster> {
   readonly agentHealthPort: number;
   readonly agentMetricsPort: number;
   /** Another agent process against the same principal, not started; managed unless the arguments say otherwise. */
-  otherAgent(args: readonly string[], cluster?: SharedCluster): Promise<Program>;
+  otherAgent(
+    args: readonly string[],
+    cluster?: SharedCluster,
+    environment?: Readonly<Record<string, string>>,
+  ): Promise<Program>;
   /** Another principal process on the same hub, not started. */
   readonly otherPrincipal: PrincipalHub['otherPrincipal'];
   /** One more agent with a cluster of its own, connected when it resolves. */
@@ -92,7 +96,9 @@ export interface PairOptions {
   /** Executables that run instead of this working tree's programs. */
   originals?: Originals;
   /** Of both programs, besides what they need anyway. */
-  environment?: Record<string, string>;
+  environment?: Readonly<Record<string, string>>;
+  /** Issues all certificates. Default: one that is made for this pair. */
+  authority?: KeyCertificate;
 }
 
 /** `argocd-agent` of that project or of another version of this one; without one this working tree's program runs. */
@@ -119,7 +125,12 @@ export async function startPair(
   const { hub, authority, principal, principalPort } = served;
   const programs: Program[] = [];
   const clusters: SharedCluster[] = [];
-  const newAgent = (cluster: SharedCluster, ports: { metrics: number; health: number }, args: readonly string[]) => {
+  const newAgent = (
+    cluster: SharedCluster,
+    ports: { metrics: number; health: number },
+    args: readonly string[],
+    environment: Readonly<Record<string, string>> = {},
+  ) => {
     const flags = [
       'agent',
       `--kubeconfig=${cluster.kubeconfig}`,
@@ -131,7 +142,7 @@ export async function startPair(
       `--healthz-port=${ports.health}`,
       ...args,
     ];
-    const program = new Program(flags, options.environment, options.originals?.agent);
+    const program = new Program(flags, { ...options.environment, ...environment }, options.originals?.agent);
     programs.push(program);
     return program;
   };
@@ -167,8 +178,8 @@ export async function startPair(
     principalMetricsPort: served.metricsPort,
     agentHealthPort: first.healthPort,
     agentMetricsPort: first.metricsPort,
-    otherAgent: async (args, cluster = first.cluster) =>
-      newAgent(cluster, await freePorts(), ['--agent-mode=managed', ...args]),
+    otherAgent: async (args, cluster = first.cluster, environment = {}) =>
+      newAgent(cluster, await freePorts(), ['--agent-mode=managed', ...args], environment),
     otherPrincipal: served.otherPrincipal,
     addAgent,
     async stop() {
@@ -195,12 +206,12 @@ export interface PrincipalHub {
 
 /** Starts a hub with Argo CD's kinds and the principal's key material. */
 export async function startHub(
-  options: Pick<PairOptions, 'principalArgs' | 'originals' | 'environment'> = {},
+  options: Pick<PairOptions, 'principalArgs' | 'originals' | 'environment' | 'authority'> = {},
   start: () => Promise<SharedCluster> = borrowCluster,
 ): Promise<PrincipalHub> {
   const [hub, authority, jwtKey] = await Promise.all([
     start(),
-    createAuthority({ commonName: 'argocd-agent-ca@test' }),
+    options.authority ?? createAuthority({ commonName: 'argocd-agent-ca@test' }),
     generateJwtKey(2048),
   ]);
   await prepareCluster(hub.client);

@@ -5,14 +5,14 @@ const entry = new URL('../../bin/argocd-agent.ts', import.meta.url).pathname;
 /** `argocd-agent` as a process of its own, with what it said. */
 export class Program {
   readonly #command: readonly string[];
-  readonly #environment: Record<string, string>;
+  readonly #environment: Readonly<Record<string, string>>;
   readonly #waiting = new Set<() => void>();
   #process: ChildProcess | undefined;
   #exit: Promise<number> | undefined;
   #output = '';
 
   /** @param original another executable of that name; default: this project's program */
-  constructor(args: readonly string[], environment: Record<string, string> = {}, original?: string) {
+  constructor(args: readonly string[], environment: Readonly<Record<string, string>> = {}, original?: string) {
     this.#command = original === undefined ? [process.execPath, entry, ...args] : [original, ...args];
     this.#environment = environment;
   }
