@@ -121,6 +121,7 @@ const mutants: Mutant[] = [
     file: 'replicas/agent-holds.ts',
     from: '      this.#options.lost(agent, cutOff);\n      this.#stopServing(agent);\n    }\n    for (const wanted',
     to: '    }\n    for (const wanted',
+    seed: 1600,
   },
   {
     invariant: 'one replica leads',
