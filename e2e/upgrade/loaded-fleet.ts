@@ -21,8 +21,8 @@ import { CopyWatch } from './copy-watch.ts';
 export interface LoadedFleetOptions {
   readonly executables: Originals;
   readonly seed: number;
-  /** Changes by users, all agents together. */
-  readonly changesPerSecond: number;
+  /** What users try to change, all agents together. */
+  readonly attemptsPerSecond: number;
   /** Applications of each agent at the start; at most twice as many later. */
   readonly applications: number;
 }
@@ -55,7 +55,7 @@ const healthPerSecond = 4;
 
 /** Starts the fleet, with Applications. Connected when it resolves. */
 export async function startLoadedFleet(options: LoadedFleetOptions): Promise<LoadedFleet> {
-  const { executables, changesPerSecond, applications } = options;
+  const { executables, attemptsPerSecond, applications } = options;
   const random = new Random(options.seed);
   const pair = await startPair({ name: 'cluster1', originals: executables });
   const running = new AbortController();
@@ -89,7 +89,7 @@ export async function startLoadedFleet(options: LoadedFleetOptions): Promise<Loa
       ledger,
       random: numbers(),
       most: 2 * applications,
-      everyMs: (1000 * agents.length) / changesPerSecond,
+      everyMs: (1000 * agents.length) / attemptsPerSecond,
       accepted: (application) =>
         watches[agents.findIndex(({ name }) => name === application.agent)]?.accepted(application),
     });

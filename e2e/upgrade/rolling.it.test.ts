@@ -10,7 +10,8 @@ import { executableOf, noPrevious, sincePrevious, sourcesOf, type TestedVersion 
 // syncs. What must be so at every stop is in docs/upgrades.md.
 
 const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
-const changesPerSecond = 20;
+/** About two thirds of it are accepted changes: one cannot ask for a sync while another one runs. */
+const attemptsPerSecond = 30;
 const report: string[] = [];
 
 describe.skipIf(noPrevious !== undefined)(`a fleet under load (SEED=${seed}) ${sincePrevious}`, () => {
@@ -36,7 +37,7 @@ describe.skipIf(noPrevious !== undefined)(`a fleet under load (SEED=${seed}) ${s
     fleet = await startLoadedFleet({
       executables: { principal: link('principal'), agent: link('agent') },
       seed,
-      changesPerSecond,
+      attemptsPerSecond,
       applications: 15,
     });
   });
