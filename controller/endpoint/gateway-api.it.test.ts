@@ -35,7 +35,7 @@ test('a TLSRoute leads the agents to the principal, and its certificate has the 
   for (const { apiVersion, kind, metadata, ...rest } of objects) {
     const path = `/apis/${apiVersion}/namespaces/${ns}/${kind.toLowerCase()}s?fieldValidation=Strict`;
     const body = { apiVersion, kind, metadata: { ...metadata, namespace: ns }, ...rest };
-    await client.request(path, { method: 'POST', body });
+    await (await client.request(path, { method: 'POST', body })).body.text();
   }
   await hub.fixture.conditionIs([ns, 'fleet'], 'ServerDiscovered', 'True', /^Server at agents\.example\.com:443$/);
   await until('a certificate with the name', async () => {

@@ -1,4 +1,6 @@
-import { namespace, Program } from '../pair/index.ts';
+import { randomUUID } from 'node:crypto';
+import { configMaps } from '../../lib/kube/index.ts';
+import { namespace, Program, put } from '../pair/index.ts';
 import type { SharedCluster } from '../testbed/index.ts';
 import { toolPath } from '../tools/index.ts';
 
@@ -14,4 +16,13 @@ export async function argoCdProgram(
   // The one of application sets looks for its cluster in the environment only.
   const environment = { ARGOCD_BINARY_NAME: name, KUBECONFIG: kubeconfig };
   return new Program([`--namespace=${namespace}`, ...args], environment, await toolPath('argocd'));
+}
+
+/** Gives a hub the settings that Argo CD's programs do not work without. */
+export async function putArgoCdSettings({ client }: SharedCluster): Promise<void> {
+  const labels = { 'app.kubernetes.io/part-of': 'argocd' };
+  await put(client, 'argocd-secret', { 'server.secretkey': randomUUID() }, { labels });
+  for (const name of ['argocd-cm', 'argocd-rbac-cm', 'argocd-tls-certs-cm', 'argocd-ssh-known-hosts-cm']) {
+    await client.create(configMaps, { metadata: { namespace, name, labels }, data: {} });
+  }
 }

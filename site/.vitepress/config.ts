@@ -89,6 +89,7 @@ export default defineConfig({
           page('Metrics', '/metrics'),
           page('Runbooks of alerts', '/runbooks'),
           page('Events of the fleet', '/fleet-events'),
+          page('Ecosystem', '/ecosystem'),
         ],
       },
       {
