@@ -11,6 +11,8 @@ const bundle = await rolldown({
   cwd: project,
   platform: 'node',
   plugins: [builtInHttp()],
+  // The names of modules stand in the bundle: not those of where node_modules may be a link to.
+  resolve: { symlinks: false },
   input: {
     ...Object.fromEntries(programs.map((name) => [`bin/${name}`, `bin/${name}.ts`])),
     // A thread of its own, which lib/auth starts from beside its own file.

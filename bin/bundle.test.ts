@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -24,6 +24,18 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 test.each(['argocd-agent', 'gitops-controller'])('%s runs', async (name) => {
   const { stdout } = await run(process.execPath, [join(folder, `bin/${name}.js`), 'version']);
   expect(stdout).toContain(name);
+});
+
+test('it is the same from another checkout, where node_modules is a link', async () => {
+  const root = join(import.meta.dirname, '..');
+  const checkout = join(folder, 'checkout');
+  await mkdir(checkout);
+  for (const name of (await readdir(root)).filter((one) => !['build.ts', '.git', 'dist'].includes(one))) {
+    await symlink(join(root, name), join(checkout, name));
+  }
+  await copyFile(join(root, 'build.ts'), join(checkout, 'build.ts'));
+  await run(process.execPath, [join(checkout, 'build.ts'), join(folder, 'again')]);
+  expect(await readdir(join(folder, 'again/lib'))).toEqual(await readdir(library));
 });
 
 test('the thread that compares passwords is where the program looks for it, and works', async () => {

@@ -45,6 +45,8 @@ export function useBase(name: string | undefined): string | undefined {
     return name;
   }
   const tag = 'localhost/argocd-fleet-base:local';
+  // The former one would stay, without a name.
+  execFileSync('podman', ['rmi', '--ignore', tag], { stdio: 'ignore' });
   makeBase(tag, []);
   return tag;
 }
