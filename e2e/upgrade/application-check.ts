@@ -76,6 +76,7 @@ export class ApplicationCheck {
         expect(sourcePath(onCluster?.comparedTo)).toBe(path);
         expect(sourcePath(onHub?.comparedTo)).toBe(path);
         expect(onHub?.status).toBe(onCluster?.status);
+        return true;
       },
       patient,
     );
@@ -92,6 +93,7 @@ export class ApplicationCheck {
           expect(one?.status?.operationState).toMatchObject({ phase: 'Succeeded', operation });
           expect(one?.operation).toBeUndefined();
         }
+        return true;
       },
       patient,
     );

@@ -84,6 +84,7 @@ describe.skipIf(noPrevious !== undefined)(`an enrolled fleet ${sincePrevious}`, 
           `/api/v1/namespaces/default/configmaps/${tracked.name}`,
         );
         expect({ status, text }).toEqual({ status: 200, text: expect.stringContaining(`"step":"${step}"`) });
+        return true;
       },
       patient,
     );
