@@ -83,6 +83,7 @@ export default defineConfig({
           page('Troubleshooting', '/troubleshooting'),
           page('argocd-agentctl', '/argocd-agentctl'),
           page('The fleet page', '/fleet-page'),
+          page('Upgrades and version skew', '/upgrades'),
           page('Backup and restore', '/backup'),
           page('A second hub', '/second-hub'),
           page('How large a hub can be', '/scale'),

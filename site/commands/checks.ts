@@ -17,7 +17,9 @@ const utilities = new Set([
   ...['base64', 'cosign', 'cp', 'curl', 'grep', 'jq', 'openssl', 'sha256sum', 'skopeo', 'source', 'umask'],
 ]);
 
-const helmFlags = new Set([...['--create-namespace', '--namespace', '--output', '--set', '--values']]);
+const helmFlags = new Set([
+  ...['--create-namespace', '--namespace', '--output', '--reset-then-reuse-values', '--set', '--values'],
+]);
 const kubectlVerbs = new Set([
   ...['annotate', 'apply', 'config', 'delete', 'describe', 'get', 'label', 'logs', 'patch', 'port-forward', 'rollout'],
   ...['scale', 'wait'],
@@ -104,7 +106,7 @@ function problemOfTestRun(args: readonly string[]): string | undefined {
 }
 
 function problemOfHelm([verb = '', ...args]: readonly string[]): string | undefined {
-  if (!['get', 'install', 'test', 'uninstall', 'upgrade'].includes(verb)) {
+  if (!['get', 'install', 'rollback', 'test', 'uninstall', 'upgrade'].includes(verb)) {
     return `helm ${verb} is not known here`;
   }
   const unknown = args.filter((one) => one.startsWith('-')).find((one) => !helmFlags.has(one.split('=')[0] ?? ''));

@@ -193,6 +193,21 @@ export const scenes: readonly PageScene[] = [
     ],
     replace: { '<cluster>': 'cluster1', '<agent>': 'cluster1', '<name>': 'shop' },
   },
+  { page: 'docs/upgrades.md', from: 'helm upgrade argocd-agent-addon', first: [installAddOn] },
+  {
+    page: 'docs/upgrades.md',
+    from: 'helm upgrade argocd-agent-principal',
+    hub: [argocd],
+    first: [
+      'helm install argocd-agent-principal ./charts/argocd-agent-principal --namespace argocd --set pki.enabled=false',
+      'helm install argocd-agent ./charts/argocd-agent-agent --namespace argocd --set server=principal.example.com',
+    ],
+  },
+  {
+    page: 'docs/upgrades.md',
+    from: 'helm rollback',
+    first: [installAddOn, installAddOn.replace('install', 'upgrade').replace(' --create-namespace', '')],
+  },
   { page: 'charts/argocd-agent-addon/README.md', from: 'helm install' },
   { page: 'charts/argocd-agent-agent/README.md', from: 'helm install', hub: [argocd] },
   {
