@@ -41,6 +41,7 @@ export async function startCertManager({ client, kubeconfig }: SharedCluster): P
     [
       `--kubeconfig=${kubeconfig}`,
       '--leader-elect=false',
+      '--v=2',
       `--metrics-listen-address=127.0.0.1:${await freePort()}`,
       `--internal-healthz-listen-address=127.0.0.1:${await freePort()}`,
     ],
