@@ -388,7 +388,7 @@ test('ocm defect M22: of two Applications that claim one place the first gets it
   expect(await fleet.works('gitops/guestbook')).toEqual([]);
   await fleet.remove('guestbook');
   await fleet.worksAre('the other’s work', 'gitops/guestbook', (works) => works.length === 1);
-  await fleet.onHub('no problem', 'guestbook', (one) => one && !condition(one), 'gitops');
+  await fleet.onHub('no problem', 'guestbook', (one) => isHealthy(one) && !condition(one), 'gitops');
 });
 
 test('a tenant’s Application is refused until operator and AppProject admit it, and no copy is removed afterwards', async () => {

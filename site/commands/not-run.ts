@@ -13,6 +13,7 @@ export const notRun: readonly (readonly [start: string, reason: string])[] = [
   ['PRINCIPAL_CMD=', 'likewise'],
   ['npx vitest', 'likewise; project and file exist'],
   ['node setup.mjs vitest', 'likewise'],
+  ['PREVIOUS=', 'likewise'],
   ['OCM_BIN=', 'likewise'],
   ['docker', 'needs a container engine and a registry; e2e/image runs the image'],
   ['skopeo', 'needs a registry'],

@@ -207,6 +207,8 @@ export class BasicFleet {
       await this.hub.delete(pullWorks, work.metadata);
     }
     await until('works to be gone', async () => (await this.works()).every((w) => w.metadata.namespace !== 'cluster1'));
+    // OCM's agent may have applied a work that was deleted before it put its finalizer on; it removes that copy later.
+    await until('copies to be gone', async () => (await this.spoke.list(pullApplications)).length === 0);
     this.argoCd.ended.length = 0;
     this.argoCd.terminated.length = 0;
     this.argoCd.refreshed.length = 0;
