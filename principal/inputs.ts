@@ -11,7 +11,7 @@ import { openPeerPort, type PeerPort } from './peers/peer-port.ts';
 import { ensurePrincipalUid } from './principal-uid.ts';
 import { Replicas } from './replicas/index.ts';
 import { Blocklist } from './sessions/blocklist.ts';
-import { headerWarning, type PrincipalSettings } from './settings.ts';
+import { headerWarning, type PrincipalSettings, replicaTiming } from './settings.ts';
 
 /** The principal's inputs: the hub's API server, files, and Argo CD's Redis. */
 export interface PrincipalInputs {
@@ -30,6 +30,7 @@ export interface PrincipalInputs {
 
 /**
  * Opens the inputs and waits for the first listing of every kind. The Redis link is not running yet.
+ * @param servesAgents whether agents are to be served, and so shared with other principals
  * @throws FatalError when something is missing or does not come in time
  */
 export async function openInputs(
@@ -37,6 +38,7 @@ export async function openInputs(
   program: RunningProgram,
   loggers: Loggers,
   env: Readonly<Record<string, string | undefined>>,
+  servesAgents = true,
 ): Promise<PrincipalInputs> {
   const { flags } = settings;
   const { namespace } = flags;
@@ -54,8 +56,9 @@ export async function openInputs(
     () => ensurePrincipalUid({ client, namespace, logger, signal }),
     { signal, logger, isFinal: (error) => error instanceof FatalError },
   );
-  const peerPort = await peerPortOf(settings, program, loggers, env);
-  const replicas = replicasOf(settings, program, caches, peerPort, loggers, env);
+  const isShared = servesAgents && flags['enable-replicas'];
+  const peerPort = isShared ? await peerPortOf(settings, program, loggers, env) : undefined;
+  const replicas = isShared ? replicasOf(settings, program, caches, peerPort, loggers, env) : undefined;
   const waiting = (what: string) => program.health(`waiting for ${what}`);
   await principalCachesSynced(caches, {
     client,
@@ -74,9 +77,6 @@ async function peerPortOf(
   loggers: Loggers,
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<PeerPort | undefined> {
-  if (!flags['enable-replicas']) {
-    return undefined;
-  }
   const listen = splitHostPort(flags['replica-listen']) ?? { host: '', port: 0 };
   const own = env.POD_IP ? hostPort(env.POD_IP, listen.port) : '';
   const address = flags['replica-address'] || own;
@@ -97,10 +97,7 @@ function replicasOf(
   peerPort: PeerPort | undefined,
   { root: logger }: Loggers,
   env: Readonly<Record<string, string | undefined>>,
-): Replicas | undefined {
-  if (!flags['enable-replicas']) {
-    return undefined;
-  }
+): Replicas {
   return new Replicas({
     client,
     namespace: flags.namespace,
@@ -109,11 +106,7 @@ function replicasOf(
       mapping: flags['destination-based-mapping'] ? 'destination' : 'namespace',
       signal,
     }),
-    timing: {
-      renewMs: flags['replica-renew-interval'],
-      deadlineMs: flags['replica-renew-deadline'],
-      durationMs: flags['replica-lease-duration'],
-    },
+    timing: replicaTiming(flags),
     address: peerPort?.address ?? '',
     fingerprint: peerPort?.fingerprint ?? '',
     env,

@@ -86,7 +86,7 @@ test('self-registration needs the resource proxy and a Secret, and is off by def
 test('replicas need one key for tokens, and times that fit together', () => {
   const on = ['--auth=mtls:CN=(.+)', '--enable-replicas'];
   expect(options(...on).flags['replica-lease-duration']).toBe(5_000);
-  expect(() => options(...on, '--ha-enabled')).toThrow(/exclude each other/);
+  expect(options(...on, '--ha-enabled').ha?.role).toBe('primary');
   expect(() => options(...on, '--insecure-jwt-generate')).toThrow(/needs one key for tokens/);
   expect(() => options(...on, '--replica-renew-deadline=5s')).toThrow(/must be more than --replica-renew-deadline/);
   expect(() => options(...on, '--replica-lease-duration=5500ms')).toThrow(/in whole seconds/);

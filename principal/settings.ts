@@ -6,6 +6,7 @@ import { parseTlsSettings, type TlsSettings } from '../lib/wire/index.ts';
 import { type PrincipalFlags, principalFlags } from './flags.ts';
 import { type HaSettings, haSettings } from './ha/settings.ts';
 import { type NamespaceCreation, namespaceCreation } from './namespaces.ts';
+import type { ReplicaTiming } from './replicas/index.ts';
 
 /** The settings that follow from the flags. */
 export interface PrincipalSettings {
@@ -120,15 +121,19 @@ function checkEnrolment(flags: PrincipalFlags, { method }: AuthChoice): void {
   }
 }
 
+/** How replicas show that they live. */
+export function replicaTiming(flags: PrincipalFlags): ReplicaTiming {
+  return {
+    renewMs: flags['replica-renew-interval'],
+    deadlineMs: flags['replica-renew-deadline'],
+    durationMs: flags['replica-lease-duration'],
+  };
+}
+
 function checkReplicas(flags: PrincipalFlags): void {
   const interval = flags['replica-renew-interval'];
   const deadline = flags['replica-renew-deadline'];
   const duration = flags['replica-lease-duration'];
-  if (flags['enable-replicas'] && flags['ha-enabled']) {
-    throw new FatalError(
-      '--enable-replicas (ARGOCD_PRINCIPAL_ENABLE_REPLICAS) and --ha-enabled (ARGOCD_PRINCIPAL_HA_ENABLED) exclude each other: each hub of a pair runs one principal',
-    );
-  }
   if (flags['enable-replicas'] && flags['insecure-jwt-generate'] && flags['jwt-key'] === '') {
     throw new FatalError(
       '--enable-replicas (ARGOCD_PRINCIPAL_ENABLE_REPLICAS) needs one key for tokens: name its Secret with --jwt-secret-name instead of --insecure-jwt-generate',

@@ -36,6 +36,19 @@ describe('the chart of the principal', () => {
     expect([...named(objects, 'Job'), ...named(objects, 'CronJob')]).toEqual([]);
   });
 
+  it('rolls several principals of one of two hubs, of which a standby is ready, too', async () => {
+    const deployment = async (...values: string[]) => {
+      const objects = await rendered('principal.ha.enabled=true', 'principal.ha.peerAddress=hub2:443', ...values);
+      return JSON.stringify(named(objects, 'Deployment')[0]);
+    };
+    const several = await deployment('replicaCount=2');
+    expect(several).toContain('"type":"RollingUpdate"');
+    expect(several).toContain('"path":"/readyz"');
+    const one = await deployment();
+    expect(one).toContain('"type":"Recreate"');
+    expect(one).not.toContain('/readyz');
+  });
+
   it("runs argocd-agent's image with its rights, and makes certificates with this project's", async () => {
     const objects = await rendered('image.repository=x/argocd-agent', 'image.tag=v1');
     expect(JSON.stringify(named(objects, 'Deployment'))).toContain('"x/argocd-agent:v1"');
@@ -56,7 +69,6 @@ describe('the chart of the principal', () => {
 
   it.each([
     ['pki.addresses={https://hub}', 'pki'],
-    ['replicaCount=2,principal.ha.enabled=true', 'principal.ha.enabled needs replicaCount 1'],
     ['principal.auth=none', 'auth'],
     ['principal.destinationMapping=true', 'destinationMapping'],
     ['image.repository=x/argocd-agent', 'set image.tag'],

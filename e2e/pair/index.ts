@@ -23,7 +23,7 @@ export type { CollectedSpan } from './otlp.ts';
 export { Program } from './program.ts';
 export { type Redis, startRedis } from './redis.ts';
 export { issueSvid } from './svid.ts';
-export { type PairedHub, startTwoHubs, type TwoHubs, type TwoHubsOptions } from './two-hubs.ts';
+export { type PairedHub, type PairedPrincipal, startTwoHubs, type TwoHubs, type TwoHubsOptions } from './two-hubs.ts';
 
 /** An Application or AppProject, loosely typed. */
 export interface ArgoObject extends KubeObject {

@@ -42,6 +42,12 @@ export const annotations = {
   onBothHubs: 'argocd-agent.argoproj-labs.io/on-both-hubs',
   /** On the Lease of a pair of hubs: the one that was active last. The other one may lack what that has written. */
   lastActiveHub: 'argocd-agent.argoproj-labs.io/last-active-hub',
+  /** On Lease `argocd-agent.hub-role`: what all principals of this hub are, or are about to be. */
+  hubRole: 'argocd-agent.argoproj-labs.io/hub-role',
+  /** On that Lease: `--ha-preferred-role` when the role was decided by it. */
+  preferredRole: 'argocd-agent.argoproj-labs.io/preferred-role',
+  /** On that Lease: the state of the principal that follows the other hub. */
+  followerState: 'argocd-agent.argoproj-labs.io/follower-state',
   /** kubectl's own; meaningless on another cluster. */
   lastApplied: 'kubectl.kubernetes.io/last-applied-configuration',
 } as const;

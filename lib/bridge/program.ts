@@ -37,8 +37,11 @@ export interface RunningProgram {
   readonly signal: AbortSignal;
   /** Stops the program; {@link close} throws the error. */
   failed(error: unknown): void;
-  /** Sets what the health check reports; undefined when the program is healthy. */
-  health(problem: string | undefined, headers?: Readonly<Record<string, string>>): void;
+  /** Sets what the health check reports; undefined when the program is healthy. `isReady`: `/readyz` is well all the same. */
+  health(
+    problem: string | undefined,
+    more?: { readonly headers: Readonly<Record<string, string>>; readonly isReady: boolean },
+  ): void;
   /** Serves the registry on `--metrics-port`, unless it is 0. @throws FatalError when the port cannot be used */
   serveMetrics(): Promise<void>;
   /** Resolves when the program has to stop. */
@@ -82,11 +85,13 @@ export async function startProgram(options: {
   const failure = new AbortController();
   const signal = AbortSignal.any([options.signal, failure.signal]);
   let problem: string | undefined = 'waiting for the API server';
-  let headers: Readonly<Record<string, string>> | undefined;
+  let more: Parameters<RunningProgram['health']>[1];
+  const healthz = () => ({ ok: problem === undefined, text: problem ?? '', ...(more && { headers: more.headers }) });
   const endpoints: HttpEndpoint[] = [
     await serveHealth({
       port: flags['healthz-port'],
-      healthz: () => ({ ok: problem === undefined, text: problem ?? '', ...(headers && { headers }) }),
+      healthz,
+      readyz: () => (more?.isReady ? { ok: true } : healthz()),
     }),
   ];
   if (flags['pprof-port'] > 0) {
@@ -99,9 +104,9 @@ export async function startProgram(options: {
     tracing,
     signal,
     failed: (error) => failure.abort(error),
-    health(next, nextHeaders) {
+    health(next, nextMore) {
       problem = next;
-      headers = nextHeaders;
+      more = nextMore;
     },
     async serveMetrics() {
       if (flags['metrics-port'] > 0) {

@@ -9,7 +9,7 @@ export interface LeaseOptions {
   client: Pick<KubeClient, 'get' | 'create' | 'replace'>;
   namespace: string;
   name: string;
-  /** Must be unique among the candidates, for instance the pod's name with a random suffix. */
+  /** Must be unique among the candidates, for instance the pod's name with a random suffix. Those that share one lead together. */
   identity: string;
   /** How long the others wait after the last renewal that they saw. Default 15 s. */
   leaseDurationMs?: number | undefined;
@@ -31,6 +31,11 @@ export interface LeaseOptions {
   annotations?: Readonly<Record<string, string>> | undefined;
   /** Whether this candidate wants a Lease that is free or has expired, as it was found. Asked at each try. Default: always. */
   mayTake?: ((lease: Lease) => boolean) | undefined;
+  /**
+   * Whether the lease is freed at the end; otherwise it expires. For candidates that lead together under one identity. Default:
+   * always.
+   */
+  mayRelease?: (() => boolean) | undefined;
   /** Called with the leader's identity whenever it changes; this candidate included. */
   onLeader?: ((identity: string) => void) | undefined;
   logger?: Logger | undefined;
@@ -85,7 +90,9 @@ export async function runWithLease(options: LeaseOptions): Promise<void> {
     // The lease is renewed until the work has ended: no other candidate may begin before.
     renewing.abort();
     await renewal;
-    await candidate.release();
+    if (options.mayRelease?.() !== false) {
+      await candidate.release();
+    }
   }
   if (leading.signal.reason instanceof LeadershipLostError) {
     throw leading.signal.reason;

@@ -1,18 +1,22 @@
 import { randomBytes } from 'node:crypto';
 import { annotations } from '../../lib/argocd/index.ts';
 import type { Logger } from '../../lib/base/index.ts';
-import { KubeClient, LeadershipLostError, runWithLease } from '../../lib/kube/index.ts';
+import { KubeClient, LeadershipLostError, type LeaseOptions, runWithLease } from '../../lib/kube/index.ts';
 import { FatalError } from '../../lib/ops/index.ts';
 import type { LeaseSettings } from './settings.ts';
 
 /** How a turn of {@link ActiveLease.hold} has ended. */
 export type LeaseEnd = 'returned' | 'lost' | 'other-hub';
 
-/** The Lease in a third cluster that one of two principals holds while it is active. */
+/**
+ * The Lease in a third cluster that one of two hubs holds while it is active. Principals that share the agents of a hub hold it
+ * together: each renews it, and counts its own renewals alone.
+ */
 export class ActiveLease {
   readonly #settings: LeaseSettings;
   readonly #client: KubeClient;
   readonly #hub: string;
+  readonly #identity: string;
   readonly #logger: Logger;
   #holder = '';
   #isOurs = false;
@@ -21,12 +25,14 @@ export class ActiveLease {
 
   /**
    * @param hub the identity of this hub, which survives restarts
+   * @param isShared whether this is one of several principals of the hub
    * @throws FatalError when the kubeconfig cannot be read
    */
-  constructor(settings: LeaseSettings, hub: string, logger: Logger) {
+  constructor(settings: LeaseSettings, hub: string, isShared: boolean, logger: Logger) {
     const { kubeconfig, kubecontext } = settings;
     this.#settings = settings;
     this.#hub = hub;
+    this.#identity = isShared ? hub : `${hub}_${randomBytes(5).toString('hex')}`;
     this.#logger = logger;
     try {
       this.#client = KubeClient.fromKubeconfig(kubeconfig, kubecontext || undefined, {
@@ -50,32 +56,38 @@ export class ActiveLease {
   }
 
   /**
-   * Waits for the Lease, then runs the work until it returns, the signal is aborted or the Lease is lost.
-   * @param yields give up as soon as another hub is seen to hold it, although that may not renew it any more, or to have been
-   *   the last to hold it
+   * Takes the Lease for this hub, whichever was active last, once its holder has not renewed it for its duration, and leaves it
+   * for {@link hold}. False when the signal is aborted before.
+   */
+  async take(signal: AbortSignal): Promise<boolean> {
+    let isTaken = false;
+    await this.#run(signal, {
+      mayRelease: () => false,
+      lead: async () => {
+        isTaken = true;
+      },
+    });
+    return isTaken;
+  }
+
+  /**
+   * Waits for the Lease, then runs the work until it returns, the signal is aborted or the Lease is lost. Gives up as soon as
+   * another hub is seen to hold it, although that may not renew it any more, or to have been the last to hold it.
+   * @param mayRelease whether the Lease is given back at the end
    */
   async hold(
     signal: AbortSignal,
-    yields: boolean,
     lead: (signal: AbortSignal, fence: () => void) => Promise<void>,
+    mayRelease: () => boolean,
   ): Promise<LeaseEnd> {
-    const { durationMs, renewDeadlineMs, name } = this.#settings;
     const other = new AbortController();
     let hasLed = false;
     try {
-      await runWithLease({
-        client: this.#client,
-        namespace: this.#namespace,
-        name,
-        identity: `${this.#hub}_${randomBytes(5).toString('hex')}`,
-        leaseDurationMs: durationMs,
-        renewDeadlineMs,
-        retryPeriodMs: Math.min(2_000, renewDeadlineMs / 5),
-        signal: AbortSignal.any([signal, other.signal]),
-        annotations: { [annotations.lastActiveHub]: this.#hub },
+      await this.#run(AbortSignal.any([signal, other.signal]), {
+        mayRelease,
         mayTake: ({ metadata }) => {
           const last = metadata.annotations?.[annotations.lastActiveHub] ?? this.#hub;
-          if (yields && !hasLed && last !== this.#hub) {
+          if (!hasLed && last !== this.#hub) {
             this.#last = last;
             other.abort();
             return false;
@@ -83,8 +95,7 @@ export class ActiveLease {
           return true;
         },
         onLeader: (holder) => {
-          this.#holder = holder;
-          if (yields && !hasLed && !holder.startsWith(`${this.#hub}_`)) {
+          if (!hasLed && !this.#isThisHub(holder)) {
             other.abort();
           }
         },
@@ -94,7 +105,6 @@ export class ActiveLease {
           this.#last = '';
           await lead(leading, fence);
         },
-        logger: this.#logger,
       });
       return other.signal.aborted ? 'other-hub' : 'returned';
     } catch (error) {
@@ -105,6 +115,34 @@ export class ActiveLease {
     } finally {
       this.#isOurs = false;
     }
+  }
+
+  #run(
+    signal: AbortSignal,
+    { onLeader, ...rest }: Pick<LeaseOptions, 'lead' | 'mayRelease' | 'mayTake' | 'onLeader'>,
+  ): Promise<void> {
+    const { durationMs, renewDeadlineMs, name } = this.#settings;
+    return runWithLease({
+      client: this.#client,
+      namespace: this.#namespace,
+      name,
+      identity: this.#identity,
+      leaseDurationMs: durationMs,
+      renewDeadlineMs,
+      retryPeriodMs: Math.min(2_000, renewDeadlineMs / 5),
+      signal,
+      annotations: { [annotations.lastActiveHub]: this.#hub },
+      onLeader: (holder) => {
+        this.#holder = holder;
+        onLeader?.(holder);
+      },
+      ...rest,
+      logger: this.#logger,
+    });
+  }
+
+  #isThisHub(holder: string): boolean {
+    return holder === this.#hub || holder.startsWith(`${this.#hub}_`);
   }
 
   close(): Promise<void> {

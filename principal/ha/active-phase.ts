@@ -15,8 +15,8 @@ import { ReplicationSource, type Undelivered } from './replication-source.ts';
 import type { HaSettings } from './settings.ts';
 import { type HaStateMachine, refusalIn } from './states.ts';
 
-/** How long a demoted principal waits for standbys to acknowledge, ms. */
-const drainMs = 15_000;
+/** How long a demoted principal waits for the other principals of its hub to end, and then for standbys to acknowledge, ms. */
+export const drainMs = 15_000;
 
 /** What both phases of a principal of a pair work with. */
 export interface PhaseContext {
@@ -34,9 +34,12 @@ export interface PhaseContext {
 export interface ActiveHub {
   readonly source: ReplicationSource;
   connectedAgents(): number;
+  /** Whether other principals of this hub are known to live. */
+  hasPeers(): boolean;
   /**
    * Ends what writes. Agents are sent away first, so that they turn to the other principal at once.
-   * @param why `lost` when nothing may be written any more; after a demotion standbys get all that users have changed
+   * @param why `lost` when nothing may be written any more; after a demotion standbys get all that users, and the other principals
+   *   of this hub, have changed
    * @returns what standbys lack; undefined when nobody knows, because nothing may be written
    */
   stop(why: 'demoted' | 'lost' | 'stopped'): Promise<Undelivered | undefined>;
@@ -61,7 +64,7 @@ export async function startActiveHub(context: PhaseContext, fence: () => void): 
   const unlisten = onAbort(context.program.signal, () => writing.abort(context.program.signal.reason));
   const program = { ...context.program, client };
   const inputs = await openInputs(settings, program, loggers, env);
-  const { caches, agents, method, blocklist, principalUid } = inputs;
+  const { caches, agents, method, blocklist, principalUid, replicas } = inputs;
   const applicationSets = await startApplicationSets({ ...program, logger });
   const engine = startEngine(settings, { ...program, signal: writing.signal }, inputs, loggers, env);
   const agentsOf = (object: KubeObject) =>
@@ -74,10 +77,11 @@ export async function startActiveHub(context: PhaseContext, fence: () => void): 
     namespace: settings.flags.namespace,
     agents: () => {
       const connected = new Set(servers.connectedAgents());
+      const isElsewhere = (agent: string) => typeof replicas?.directory.holderOf(agent) === 'object';
       return agents.names().map((name) => ({
         name,
         mode: pinnedMode(engine.modes, name) ?? '',
-        isConnected: connected.has(name),
+        isConnected: connected.has(name) || isElsewhere(name),
       }));
     },
     agentOf: agentsOf,
@@ -116,6 +120,7 @@ export async function startActiveHub(context: PhaseContext, fence: () => void): 
   return {
     source,
     connectedAgents: () => servers.connectedAgents().length,
+    hasPeers: () => replicas !== undefined && replicas.directory.peers().length > 0,
     async stop(why) {
       const mayWrite = why !== 'lost';
       servers.endAgents(refusalIn(machine.current) ?? 'the principal is shutting down');
@@ -126,6 +131,9 @@ export async function startActiveHub(context: PhaseContext, fence: () => void): 
       }
       await engine.flushEvents();
       isWriter = false;
+      if (why === 'demoted') {
+        await replicas?.alone(drainMs, program.signal);
+      }
       const left = mayWrite ? await source.drained(drainMs, why === 'demoted') : undefined;
       source.end(refusalIn(machine.current) ?? 'the principal is shutting down');
       await servers.closeAgents();

@@ -1,4 +1,4 @@
-import { aborted, type Logger, onAbort } from '../../lib/base/index.ts';
+import { aborted, type Logger, onAbort, withDeadline } from '../../lib/base/index.ts';
 import { type RunningProgram, retryForever } from '../../lib/bridge/index.ts';
 import { type Detail, FatalError, type Loggers } from '../../lib/ops/index.ts';
 import { GrpcError, grpcStatus, serveHaAdmin } from '../../lib/wire/index.ts';
@@ -6,7 +6,9 @@ import type { HAStatusResponse } from '../../proto/gen/haadminapi/haadmin.ts';
 import { ensurePrincipalUid } from '../principal-uid.ts';
 import type { PrincipalSettings } from '../settings.ts';
 import { ActiveLease } from './active-lease.ts';
-import { type ActiveHub, startActiveHub } from './active-phase.ts';
+import { type ActiveHub, drainMs, startActiveHub } from './active-phase.ts';
+import { nobodyFollows } from './follower-lease.ts';
+import { type HubRole, OwnRole, type Role, roleLeft, SharedRole } from './hub-role.ts';
 import { type HaMetrics, haMetrics } from './metrics.ts';
 import type { HaSettings } from './settings.ts';
 import type { Standby } from './standby.ts';
@@ -15,6 +17,8 @@ import { demotionObjection, type HaState, HaStateMachine, promotionObjection } f
 
 /** How long a promotion waits for the Lease; argocd-agentctl waits 30 s for the answer. */
 const promotionMs = 25_000;
+/** After this time another principal finishes a change of the role whose principal must have died. */
+const changeMs = 60_000;
 
 const unfenced =
   'nothing keeps both principals from being active at the same time (split brain): promote one only when the other has been demoted or has stopped, or set --ha-lease-kubeconfig';
@@ -29,8 +33,9 @@ export interface HaPairOptions {
 }
 
 /**
- * Runs a principal of a pair: active, or following the other one, until the program ends. With each change of the role
- * everything starts over as after a restart, so that a promoted principal compares every agent's state with its hub's.
+ * Runs a principal of one of two hubs: active, or following the other hub, until the program ends. With each change of the role
+ * everything starts over as after a restart, so that a promoted principal compares every agent's state with its hub's. All
+ * principals of a hub have the same role; an order to any of them is one to all.
  * @throws FatalError when it cannot start, with what to do
  */
 export async function runPair(options: HaPairOptions): Promise<void> {
@@ -43,11 +48,16 @@ export async function runPair(options: HaPairOptions): Promise<void> {
     () => ensurePrincipalUid({ client, namespace, logger, signal }),
     { signal, logger, isFinal: (error) => error instanceof FatalError },
   );
-  const lease = ha.lease && new ActiveLease(ha.lease, hub, logger);
+  const isShared = settings.flags['enable-replicas'];
+  const lease = ha.lease && new ActiveLease(ha.lease, hub, isShared, logger);
   if (lease === undefined) {
     logger.warn({}, unfenced);
   }
-  const pair = new Pair(options, lease);
+  const preferred = ha.role === 'primary' ? 'active' : 'standby';
+  const role = isShared
+    ? await SharedRole.open({ client, namespace, preferred, logger, signal, failed: program.failed })
+    : new OwnRole(preferred);
+  const pair = new Pair(options, role, lease);
   const admin = await serveHaAdmin({ port: ha.adminPort, service: pair, logger }).catch((cause: Error) => {
     throw new FatalError(
       `cannot serve the administration on port ${ha.adminPort} (--ha-admin-port): ${cause.message}`,
@@ -69,6 +79,7 @@ interface Order {
 
 class Pair {
   readonly #options: HaPairOptions;
+  readonly #role: HubRole;
   readonly #lease: ActiveLease | undefined;
   readonly #machine = new HaStateMachine();
   readonly #metrics: HaMetrics;
@@ -79,14 +90,19 @@ class Pair {
     isReachable: false,
     state: undefined,
   };
-  /** The phase that runs, ended by an order. */
+  /** What runs, and for which role; it ends when the hub has another one. */
   #phase = new AbortController();
+  #phaseRole: Role | undefined;
+  #isServing = false;
+  /** Whether no principal of this hub needs the Lease when this one is not active any more. */
+  #isLast = true;
   #promotion: Order | undefined;
   #demotion: Order | undefined;
   #problem: string | undefined = 'waiting for the API server';
 
-  constructor(options: HaPairOptions, lease: ActiveLease | undefined) {
+  constructor(options: HaPairOptions, role: HubRole, lease: ActiveLease | undefined) {
     this.#options = options;
+    this.#role = role;
     this.#lease = lease;
     this.#logger = options.loggers.root;
     this.#metrics = haMetrics(options.program.registry, this.#machine, {
@@ -98,20 +114,33 @@ class Pair {
     });
     this.#machine.subscribe((now, before) => {
       this.#logger.info({ state: now, before }, `this principal of the pair is ${now}`);
+      if (this.#standby !== undefined && now !== 'active') {
+        role.report(now);
+      }
       this.#showHealth();
     });
+    role.subscribe(() => this.#roleSeen());
     this.#showHealth();
   }
 
   /** Runs phase after phase until the program ends. */
   async run(): Promise<void> {
     const { signal } = this.#options.program;
-    let role: 'active' | 'standby' = this.#options.ha.role === 'primary' ? 'active' : 'standby';
-    if (role === 'standby') {
-      this.#machine.to('syncing');
-    }
     while (!signal.aborted) {
-      role = role === 'active' ? await this.#beActive() : await this.#beStandby();
+      switch (this.#role.current) {
+        case 'active':
+          await this.#beActive();
+          break;
+        case 'standby':
+          await this.#beStandby();
+          break;
+        case 'promoting':
+          await this.#bePromoted();
+          break;
+        case 'demoting':
+          await this.#changeEnds('demoting');
+          break;
+      }
     }
     this.#promotion?.reject(new GrpcError(grpcStatus.unavailable, 'the principal is shutting down'));
   }
@@ -154,11 +183,11 @@ class Pair {
     if (objection !== undefined) {
       throw new GrpcError(grpcStatus.failedPrecondition, objection);
     }
-    this.#logger.warn({ force, state: this.#machine.current }, 'an operator promotes this principal');
+    this.#logger.warn({ force, state: this.#machine.current }, 'an operator promotes this hub');
     this.#promotion = newOrder();
     const { promise } = this.#promotion;
-    this.#phase.abort(new Error('this principal is promoted'));
     try {
+      await this.#begin('standby', 'promoting');
       return await promise;
     } finally {
       this.#promotion = undefined;
@@ -166,124 +195,240 @@ class Pair {
   }
 
   async demote(): Promise<string> {
-    const objection = demotionObjection(this.#machine.current);
+    const objection =
+      this.#demotion === undefined ? demotionObjection(this.#machine.current) : 'a demotion is under way already';
     if (objection !== undefined) {
       throw new GrpcError(grpcStatus.failedPrecondition, objection);
     }
-    this.#logger.warn({}, 'an operator demotes this principal');
+    this.#logger.warn({}, 'an operator demotes this hub');
     this.#demotion = newOrder();
     const { promise } = this.#demotion;
-    this.#machine.to('replicating');
-    this.#phase.abort(new Error('this principal is demoted'));
-    return promise;
+    try {
+      await this.#begin('active', 'demoting');
+      return await promise;
+    } finally {
+      this.#demotion = undefined;
+    }
   }
 
-  /** Becomes active when the Lease allows it, and is until something ends that. */
-  async #beActive(): Promise<'active' | 'standby'> {
-    const { signal } = this.#options.program;
-    const promotion = this.#promotion;
+  /** @throws GrpcError when the role is another one meanwhile, or cannot be recorded */
+  async #begin(from: Role, to: Role): Promise<void> {
+    const isBegun = await this.#role.change(from, to).catch((cause: Error) => {
+      throw new GrpcError(grpcStatus.unavailable, `the role of this hub cannot be recorded: ${cause.message}`);
+    });
+    if (!isBegun) {
+      throw new GrpcError(grpcStatus.failedPrecondition, `this hub is ${this.#role.current}`);
+    }
+  }
+
+  /** Is active while the Lease allows it and the hub is. */
+  async #beActive(): Promise<void> {
+    const phase = this.#newPhase('active');
     if (this.#lease === undefined) {
-      await this.#lead(signal, () => undefined);
-      return 'standby';
+      return await this.#lead(phase, phase, () => undefined);
     }
-    const waiting = new AbortController();
-    const timer = promotion && setTimeout(() => waiting.abort(), promotionMs);
-    // Only an operator's order takes over from another hub.
     const end = await this.#lease.hold(
-      AbortSignal.any([signal, waiting.signal]),
-      promotion === undefined,
-      (leading, fence) => {
-        clearTimeout(timer);
-        return this.#lead(leading, fence);
-      },
+      phase,
+      (leading, fence) => this.#lead(phase, leading, fence),
+      () => this.#isLast,
     );
-    clearTimeout(timer);
-    if (end === 'lost') {
-      // Nobody else is known to be active: if the Lease is still free when it can be reached again, this one goes on.
-      return 'active';
-    }
-    if (waiting.signal.aborted) {
-      const text = `not active: ${this.#lease.description}`;
-      promotion?.reject(new GrpcError(grpcStatus.failedPrecondition, text));
-    }
+    // After 'lost' nobody else is known to be active: if the Lease is still free when it can be reached again, this one goes on.
     if (end === 'other-hub') {
       this.#logger.warn(
         { lease: this.#lease.description },
         'the other hub is active, or was last: this principal follows it',
       );
+      const text = `not active: ${this.#lease.description}`;
+      this.#promotion?.reject(new GrpcError(grpcStatus.failedPrecondition, text));
       this.#machine.to('syncing');
+      await this.#roleIs('active', 'standby');
     }
-    return 'standby';
   }
 
-  async #lead(signal: AbortSignal, fence: () => void): Promise<void> {
-    const phase = this.#newPhase(signal);
+  /**
+   * @param phase ends with the role
+   * @param leading ends with the Lease, too
+   */
+  async #lead(phase: AbortSignal, leading: AbortSignal, fence: () => void): Promise<void> {
     this.#machine.to('active');
     this.#promotion?.resolve(this.#machine.current);
     const registered = this.#registered();
-    const demoted = () => this.#demotion !== undefined;
     const ending = new AbortController();
     // While it starts, the end of the phase ends it at once; later it ends in order.
-    const unlisten = onAbort(phase, () => ending.abort(phase.reason));
+    const unlisten = onAbort(leading, () => ending.abort(leading.reason));
     try {
       const program = this.#programOf(ending.signal);
       this.#active = await startActiveHub({ ...this.#context(), program }, fence);
       unlisten();
-      await aborted(phase);
+      await aborted(leading);
     } catch (error) {
-      if (!phase.aborted) {
+      if (!leading.aborted) {
         ending.abort();
         throw error;
       }
     }
-    const isLost = signal.aborted && !this.#options.program.signal.aborted;
-    if (!demoted() && isLost) {
+    const isStopped = this.#options.program.signal.aborted;
+    const isDemoted = !isStopped && phase.aborted;
+    const isLost = !isStopped && !isDemoted;
+    if (!isStopped) {
       this.#machine.to('replicating');
+    }
+    if (isLost) {
       this.#machine.to('disconnected');
       this.#logger.error({}, 'this principal may have been replaced by the other hub: it serves no agents any more');
     }
-    const left = await this.#active?.stop(isLost ? 'lost' : demoted() ? 'demoted' : 'stopped');
+    const left = await this.#active?.stop(isLost ? 'lost' : isDemoted ? 'demoted' : 'stopped');
+    // The Lease is kept until a standby has everything.
+    const ends = !isDemoted || this.#demotion !== undefined || left?.isFollowed === true;
+    this.#isLast = ends && this.#active?.hasPeers() !== true;
     this.#active = undefined;
     ending.abort(new Error('the phase has ended'));
     this.#unregister(registered);
     if (left !== undefined && left.objects > 0) {
       this.#logger.error({ objects: left.objects }, 'no standby has acknowledged the newest state of some objects');
-    } else if (demoted() && !(left?.isFollowed && left.isKnown)) {
-      this.#logger.error(
-        {},
-        'no standby has acknowledged the newest changes, as far as is known: they may be on this hub alone',
-      );
     }
-    this.#demotion?.resolve(this.#machine.current);
-    this.#demotion = undefined;
+    if (isDemoted) {
+      await this.#demoted(left?.isFollowed === true, left?.isKnown === true);
+    }
   }
 
-  async #beStandby(): Promise<'active' | 'standby'> {
-    const phase = this.#newPhase(this.#options.program.signal);
+  /** The demotion ends when a standby has everything, as the principal knows that it follows; without one, when the order does. */
+  async #demoted(isFollowed: boolean, isKnown: boolean): Promise<void> {
+    const order = this.#demotion;
+    const { signal } = this.#options.program;
+    if (isFollowed || (order !== undefined && !(await this.#isDemotedElsewhere(signal)))) {
+      if (!(isFollowed && isKnown)) {
+        this.#logger.error(
+          {},
+          'no standby has acknowledged the newest changes, as far as is known: they may be on this hub alone',
+        );
+      }
+      await this.#roleIs('demoting', 'standby');
+    }
+    order?.resolve(this.#machine.current);
+  }
+
+  /** Whether another principal of this hub has ended the demotion, because a standby follows that one. */
+  async #isDemotedElsewhere(signal: AbortSignal): Promise<boolean> {
+    return this.#role instanceof SharedRole && (await roleLeft(this.#role, 'demoting', drainMs, signal));
+  }
+
+  /** Takes the Lease for the whole hub when nobody of it follows the other one any more. */
+  async #bePromoted(): Promise<void> {
+    const order = this.#promotion;
+    if (order === undefined) {
+      return await this.#changeEnds('promoting');
+    }
+    const { program, settings } = this.#options;
+    const problem = await withDeadline(program.signal, promotionMs, async (signal) => {
+      const { flags } = settings;
+      const isFree =
+        !flags['enable-replicas'] || (await nobodyFollows({ flags, program, logger: this.#logger, signal }));
+      if (!isFree) {
+        return 'a principal of this hub still follows the other one';
+      }
+      const isTaken = this.#lease === undefined || (await this.#lease.take(signal));
+      return isTaken ? undefined : `not active: ${this.#lease?.description}`;
+    }).catch((error: Error) => error.message);
+    if (problem !== undefined) {
+      order.reject(new GrpcError(grpcStatus.failedPrecondition, problem));
+    }
+    await this.#roleIs('promoting', problem === undefined ? 'active' : 'standby');
+  }
+
+  /** Waits for the principal that changes the role of the hub; when it does not come to an end, the hub is a standby. */
+  async #changeEnds(role: Role): Promise<void> {
+    const { signal } = this.#options.program;
+    if (!(await roleLeft(this.#role, role, changeMs * (1 + Math.random() / 4), signal)) && !signal.aborted) {
+      this.#logger.warn({ role }, 'the principal that was changing the role of this hub has not come to an end');
+      await this.#roleIs(role, 'standby');
+    }
+  }
+
+  /** Records the role, for as long as it takes. */
+  async #roleIs(from: Role, to: Role): Promise<void> {
+    const { signal } = this.#options.program;
+    try {
+      await retryForever('record the role of this hub', () => this.#role.change(from, to), {
+        signal,
+        logger: this.#logger,
+      });
+    } catch (error) {
+      if (!signal.aborted) {
+        throw error;
+      }
+    }
+  }
+
+  async #beStandby(): Promise<void> {
+    const phase = this.#newPhase('standby');
+    this.#machine.to('syncing');
+    this.#mirrorFollower();
     const registered = this.#registered();
     try {
-      const hub = await startStandbyHub({ ...this.#context(), program: this.#programOf(phase) }, (peer) => {
-        this.#peer = peer;
-      });
-      this.#standby = hub.standby;
+      const hub = await startStandbyHub(
+        { ...this.#context(), program: this.#programOf(phase) },
+        {
+          follows: (standby) => {
+            if (standby !== undefined && this.#standby === undefined) {
+              // The one that followed before has died, or has ended: nothing is received until this one has a snapshot.
+              this.#machine.to('disconnected');
+            }
+            this.#standby = standby;
+            if (standby !== undefined) {
+              this.#role.report(this.#machine.current);
+            }
+          },
+          disconnected: (peer) => {
+            this.#peer = peer;
+          },
+        },
+      );
+      this.#isServing = true;
+      this.#showHealth();
       await hub.ended;
     } catch (error) {
       if (!phase.aborted) {
         throw error;
       }
     } finally {
+      this.#isServing = false;
       this.#unregister(registered);
       this.#standby = undefined;
       this.#peer = { isReachable: false, state: undefined };
     }
-    return 'active';
   }
 
-  #newPhase(signal: AbortSignal): AbortSignal {
+  #newPhase(role: Role): AbortSignal {
     const phase = new AbortController();
     this.#phase = phase;
-    onAbort(signal, () => phase.abort(signal.reason));
+    this.#phaseRole = role;
+    onAbort(this.#options.program.signal, () => phase.abort(this.#options.program.signal.reason));
+    this.#roleSeen();
     return phase.signal;
+  }
+
+  #roleSeen(): void {
+    const { current } = this.#role;
+    if (current !== this.#phaseRole) {
+      this.#phase.abort(new Error(`this hub is ${current}`));
+    } else {
+      this.#mirrorFollower();
+    }
+  }
+
+  /** While another principal of this hub follows the other one, this one shows the state of that. */
+  #mirrorFollower(): void {
+    const { current, followerState } = this.#role;
+    if (current !== 'standby' || this.#standby !== undefined || followerState === undefined) {
+      return;
+    }
+    if (followerState === 'disconnected') {
+      this.#machine.to('replicating');
+    }
+    if (followerState !== 'active') {
+      this.#machine.to(followerState);
+    }
   }
 
   #context() {
@@ -308,11 +453,15 @@ class Pair {
     };
   }
 
-  /** argocd-agent's answer. Traffic goes to the active principal alone; `/livez` is the probe for restarts. */
+  /**
+   * argocd-agent's answer: traffic goes to the active principal alone. `/livez` is the probe for restarts, and `/readyz` for rolling
+   * updates, where a standby that follows, and tells agents so, is ready.
+   */
   #showHealth(): void {
     const state = this.#machine.current;
     const problem = state === 'active' ? this.#problem : `HA state: ${state} - not accepting traffic`;
-    this.#options.program.health(problem, { 'X-HA-State': state });
+    const isReady = state !== 'active' && this.#isServing;
+    this.#options.program.health(problem, { headers: { 'X-HA-State': state }, isReady });
   }
 
   #lag(): { readonly objects: number; readonly ms: number } {

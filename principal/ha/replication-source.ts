@@ -16,6 +16,8 @@ import { OnBothHubs } from './on-both-hubs.ts';
 
 /** As in argocd-agent. */
 const mostFollowers = 10;
+/** How long a snapshot waits for the caches, ms. */
+const catchUpMs = 15_000;
 /** Objects of a snapshot that are written between two turns of the event loop. */
 const objectsPerTurn = 200;
 
@@ -125,8 +127,18 @@ export class ReplicationSource {
     return follower;
   }
 
+  /**
+   * All that the hub has. The first one of a connection is of caches that have caught up: the standby may have followed another
+   * principal of this hub, and acknowledged what that knew. @throws GrpcError when they do not catch up
+   */
   async snapshot(connection: object): Promise<ReplicationSnapshot> {
-    const lastSequenceNum = this.#followers.get(connection)?.sequence ?? 0n;
+    const follower = this.#followers.get(connection);
+    if (follower?.isReady !== true) {
+      await this.#cachesCaughtUp(catchUpMs).catch(({ message }: Error) => {
+        throw new GrpcError(grpcStatus.unavailable, `the newest objects of this hub are not known: ${message}`);
+      });
+    }
+    const lastSequenceNum = follower?.sequence ?? 0n;
     const agents = new Map<string, AgentState>();
     for (const { name, mode, isConnected } of this.#options.agents()) {
       agents.set(name, { name, mode: mode || 'unknown', connected: isConnected, resources: [] });
@@ -187,15 +199,13 @@ export class ReplicationSource {
    * @param catchesUp also what the API server has taken before this call and the caches have not
    */
   async drained(ms: number, catchesUp: boolean): Promise<Undelivered> {
-    const { kinds, signal, logger } = this.#options;
     const until = performance.now() + ms;
-    const caches = [...new Set(kinds.map(({ informer }) => informer))];
     const isKnown =
       catchesUp &&
-      (await withDeadline(signal, ms, (late) => Promise.all(caches.map((cache) => cache.caughtUp(late)))).then(
+      (await this.#cachesCaughtUp(ms).then(
         () => true,
         (error: unknown) => {
-          logger.warn({ error }, 'what users have changed last on this hub is not known');
+          this.#options.logger.warn({ error }, 'what users have changed last on this hub is not known');
           return false;
         },
       ));
@@ -212,6 +222,13 @@ export class ReplicationSource {
     for (const { stream } of this.followers) {
       stream.end(new GrpcError(grpcStatus.unavailable, reason));
     }
+  }
+
+  /** @throws when that takes longer than `ms` */
+  async #cachesCaughtUp(ms: number): Promise<void> {
+    const { kinds, signal } = this.#options;
+    const caches = [...new Set(kinds.map(({ informer }) => informer))];
+    await withDeadline(signal, ms, (late) => Promise.all(caches.map((cache) => cache.caughtUp(late))));
   }
 
   #changed(kind: ReplicatedKind, object: KubeObject): void {

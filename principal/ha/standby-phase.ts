@@ -1,3 +1,4 @@
+import type { KubeClient } from '../../lib/kube/index.ts';
 import { type ClientTls, GrpcError, grpcStatus } from '../../lib/wire/index.ts';
 import type { PrincipalCredentials } from '../credentials.ts';
 import { openInputs } from '../inputs.ts';
@@ -8,31 +9,33 @@ import { replicationAccess } from './access.ts';
 import type { PhaseContext } from './active-phase.ts';
 import { recordModes } from './agent-modes.ts';
 import { startApplicationSets } from './application-sets.ts';
+import { asFollower } from './follower-lease.ts';
 import { replicatedKinds } from './kinds.ts';
 import { Standby } from './standby.ts';
 import { StandbyWriter } from './standby-writer.ts';
 import { type HaState, refusalIn } from './states.ts';
 
-/** A hub that follows the active one. */
-export interface StandbyHub {
-  /** Undefined without `--ha-peer-address`. */
-  readonly standby: Standby | undefined;
-  readonly ended: Promise<unknown>;
+/** What happens to a principal of a standby hub. */
+export interface StandbyListener {
+  /** This principal follows the other hub from now on, or, undefined, does not any more. */
+  follows(standby: Standby | undefined): void;
+  /** The other hub cannot be followed; what is known of it. */
+  disconnected(peer: { readonly isReachable: boolean; readonly state: HaState | undefined }): void;
 }
 
 /**
- * Starts to follow the other principal. Agents may log in and are refused when they open their stream, as with argocd-agent's.
- * @param disconnected called when the other principal cannot be followed, with what is known of it
+ * Starts to follow the other hub; of several principals one does, see {@link asFollower}. Agents may log in and are refused when they
+ * open their stream, as with argocd-agent's. Resolves when agents are answered, with the end of the phase.
  */
 export async function startStandbyHub(
   context: PhaseContext,
-  disconnected: (peer: { readonly isReachable: boolean; readonly state: HaState | undefined }) => void,
-): Promise<StandbyHub> {
+  listener: StandbyListener,
+): Promise<{ readonly ended: Promise<unknown> }> {
   const { settings, ha, program, loggers, machine, metrics } = context;
   const { flags } = settings;
   const { client, signal } = program;
   const logger = loggers.root;
-  const inputs = await openInputs(settings, program, loggers, context.env);
+  const inputs = await openInputs(settings, program, loggers, context.env, false);
   const { caches, credentials, agents, method, blocklist } = inputs;
   blocklist.follow(caches['blocked certificates'], () => undefined);
   const applicationSets = await startApplicationSets({ client, logger, signal, failed: program.failed });
@@ -85,39 +88,54 @@ export async function startStandbyHub(
   const closed = new Promise<void>((resolve) => {
     signal.addEventListener('abort', () => void server.close().then(resolve), { once: true });
   });
-  if (ha.peer === undefined) {
+  const { peer } = ha;
+  if (peer === undefined) {
     logger.warn({ hint: 'set --ha-peer-address' }, 'this principal is not active, and follows no other one');
-    return { standby: undefined, ended: closed };
+    return { ended: closed };
   }
   let modes: ReadonlyMap<string, string> = new Map();
   const isManaged = (namespace: string) =>
     modes.get(namespace) === 'managed' || (flags['destination-based-mapping'] && modes.get(namespace) !== 'autonomous');
-  const standby = new Standby({
-    server: ha.peer.address,
-    tls: () => clientTls(settings, credentials),
-    kinds: replicatedKinds(caches, applicationSets),
-    writer: new StandbyWriter({
-      client,
-      namespace: flags.namespace,
-      isManaged,
-      applicationSetUid: (ref) => applicationSets?.get(ref)?.metadata.uid,
+  const follow = async (writer: KubeClient, following: AbortSignal) => {
+    const standby = new Standby({
+      server: peer.address,
+      tls: () => clientTls(settings, credentials),
+      kinds: replicatedKinds(caches, applicationSets),
+      writer: new StandbyWriter({
+        client: writer,
+        namespace: flags.namespace,
+        isManaged,
+        applicationSetUid: (ref) => applicationSets?.get(ref)?.metadata.uid,
+        logger,
+      }),
+      agents: (known) => {
+        modes = known;
+        void recordModes(known, {
+          client: writer,
+          namespace: flags.namespace,
+          cache: caches.Leases,
+          logger,
+          signal: following,
+        });
+      },
+      synced: () => machine.to('replicating'),
+      disconnected: (found) => {
+        if (machine.current === 'replicating') {
+          machine.to('disconnected');
+        }
+        listener.disconnected(found);
+      },
+      metrics,
       logger,
-    }),
-    agents: (known) => {
-      modes = known;
-      void recordModes(known, { client, namespace: flags.namespace, cache: caches.Leases, logger, signal });
-    },
-    synced: () => machine.to('replicating'),
-    disconnected: (peer) => {
-      if (machine.current === 'replicating') {
-        machine.to('disconnected');
-      }
-      disconnected(peer);
-    },
-    metrics,
-    logger,
-  });
-  return { standby, ended: Promise.all([closed, standby.run(signal)]) };
+    });
+    listener.follows(standby);
+    await standby.run(following);
+    listener.follows(undefined);
+  };
+  const followed = flags['enable-replicas']
+    ? asFollower({ flags, program, logger, signal }, follow)
+    : follow(client, signal);
+  return { ended: Promise.all([closed, followed]) };
 }
 
 /** argocd-agent's principals, too, show their server certificate when they follow another one. */

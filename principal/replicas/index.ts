@@ -1,4 +1,4 @@
 export type { Peer, ReplicaDirectory } from './directory.ts';
 export { leaderLabels } from './leadership.ts';
-export { longestWriteMs, replicaAnnotations, replicaLabels } from './replica-lease.ts';
+export { longestWriteMs, type ReplicaTiming, replicaAnnotations, replicaLabels } from './replica-lease.ts';
 export { Replicas } from './start.ts';

@@ -1,6 +1,6 @@
 import { hostname } from 'node:os';
 import type { Registry } from 'prom-client';
-import type { Logger } from '../../lib/base/index.ts';
+import { type Logger, sleep } from '../../lib/base/index.ts';
 import type { Informer, KubeClient, Lease, WorkQueueObserver } from '../../lib/kube/index.ts';
 import { versionInfo } from '../../lib/ops/index.ts';
 import { AgentHolds } from './agent-holds.ts';
@@ -60,6 +60,7 @@ export class Replicas {
   readonly #leadership: Leadership;
   readonly #options: StartReplicasOptions;
   readonly #followers = new Set<(agent: string) => void>();
+  readonly #onPeers = new Set<() => void>();
   #listener: ReplicaListener | undefined;
 
   constructor(options: StartReplicasOptions) {
@@ -117,6 +118,9 @@ export class Replicas {
       changed: (identity, isLive) => {
         holds?.replicaChanged(identity, isLive);
         leadership?.check();
+        for (const look of this.#onPeers) {
+          look();
+        }
       },
       deposed: () => metrics.deposedOther(),
     });
@@ -173,6 +177,16 @@ export class Replicas {
   /** Reports to the engine from now on. Call it before `run`. */
   follow(listener: ReplicaListener): void {
     this.#listener = listener;
+  }
+
+  /** Resolves when no other replica lives any more, or after `ms`. */
+  async alone(ms: number, signal: AbortSignal): Promise<void> {
+    const isAlone = new AbortController();
+    const look = () => this.#live.peers().length === 0 && isAlone.abort();
+    this.#onPeers.add(look);
+    look();
+    await sleep(ms, AbortSignal.any([isAlone.signal, signal]));
+    this.#onPeers.delete(look);
   }
 
   /** Lives until aborted: renews the Lease, watches the other replicas, takes and gives agents. */

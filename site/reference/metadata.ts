@@ -143,6 +143,24 @@ const protocol: Texts<typeof annotations> = {
     'Lease of a pair of hubs',
     'The hub that was active last: the other one does not become active by itself.',
   ],
+  hubRole: [
+    'we',
+    'annotation',
+    'Lease `argocd-agent.hub-role`',
+    '`active`, `demoting`, `standby` or `promoting`: what all principals of one of two hubs are, or are about to be.',
+  ],
+  preferredRole: [
+    'we',
+    'annotation',
+    'Lease `argocd-agent.hub-role`',
+    'What `--ha-preferred-role` was when it decided the role. Another value decides again.',
+  ],
+  followerState: [
+    'we',
+    'annotation',
+    'Lease `argocd-agent.hub-role`',
+    'The state of the principal of a standby hub that follows the other hub.',
+  ],
   lastApplied: ['they', 'annotation', 'any object', "kubectl's own. It is not synchronised."],
 };
 

@@ -1,0 +1,227 @@
+import { annotations } from '../../lib/argocd/index.ts';
+import { compareVersions, type Logger, sleep, wellKnown } from '../../lib/base/index.ts';
+import { retryForever, startInformer } from '../../lib/bridge/index.ts';
+import { isAlreadyExists, isConflict, type KubeClient, type Lease, leases } from '../../lib/kube/index.ts';
+import { type HaState, haStates } from './states.ts';
+
+/** What all principals of a hub are, or are about to be. */
+export const roles = ['active', 'demoting', 'standby', 'promoting'] as const;
+
+/** One of the {@link roles}. */
+export type Role = (typeof roles)[number];
+
+/** The role of a hub. */
+export interface HubRole {
+  readonly current: Role;
+  /** The state of the principal of this hub that follows the other one, if that is not this one and has said so. */
+  readonly followerState: HaState | undefined;
+  /** Changes the role; false, and nothing changes, when it is not `from` any more. @throws when that cannot be recorded */
+  change(from: Role, to: Role): Promise<boolean>;
+  /** This principal follows the other hub: tells the others its state. */
+  report(state: HaState): void;
+  /** Calls the listener after each change of the role or of the follower's state. Returns the function that ends this. */
+  subscribe(listener: () => void): () => void;
+}
+
+/** The role of a hub with one principal, which decides at each start by what it prefers, as in argocd-agent. */
+export class OwnRole implements HubRole {
+  readonly followerState = undefined;
+  #current: Role;
+  readonly #listeners = new Set<() => void>();
+
+  constructor(preferred: Role) {
+    this.#current = preferred;
+  }
+
+  get current(): Role {
+    return this.#current;
+  }
+
+  async change(from: Role, to: Role): Promise<boolean> {
+    if (this.#current !== from) {
+      return false;
+    }
+    this.#current = to;
+    for (const listener of this.#listeners) {
+      listener();
+    }
+    return true;
+  }
+
+  report(): void {
+    // There is nobody to be told.
+  }
+
+  subscribe(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+}
+
+const name = 'argocd-agent.hub-role';
+const mostConflicts = 10;
+
+/** What {@link SharedRole} needs. */
+export interface SharedRoleOptions {
+  readonly client: KubeClient;
+  readonly namespace: string;
+  /** The role when none is recorded, or when another one was preferred then. */
+  readonly preferred: 'active' | 'standby';
+  readonly logger: Logger;
+  readonly signal: AbortSignal;
+  failed(error: unknown): void;
+}
+
+/**
+ * The role of a hub with several principals: an annotation of Lease `argocd-agent.hub-role`, which outlives all of them. What
+ * was promoted or demoted stays so after a restart, until another role is preferred.
+ */
+export class SharedRole implements HubRole {
+  readonly #options: SharedRoleOptions;
+  readonly #listeners = new Set<() => void>();
+  #lease: Lease;
+  #toReport: HaState | undefined;
+  #isReporting = false;
+
+  private constructor(options: SharedRoleOptions, lease: Lease) {
+    this.#options = options;
+    this.#lease = lease;
+    const { client, namespace, logger, signal, failed } = options;
+    const seen = (lease: Lease) => this.#observe(lease);
+    startInformer({
+      client,
+      type: leases,
+      namespace,
+      fieldSelector: `metadata.name=${name}`,
+      logger,
+      signal,
+      failed,
+    }).subscribe({ added: seen, updated: (_, now) => seen(now) });
+  }
+
+  /** Reads the role, or records the preferred one, for as long as the API server cannot be asked. */
+  static async open(options: SharedRoleOptions): Promise<SharedRole> {
+    const { signal, logger } = options;
+    const lease = await retryForever('read the role of this hub', () => recordedRole(options), { signal, logger });
+    return new SharedRole(options, lease);
+  }
+
+  get current(): Role {
+    return roleIn(this.#lease) ?? 'standby';
+  }
+
+  get followerState(): HaState | undefined {
+    const state = this.#lease.metadata.annotations?.[annotations.followerState];
+    return haStates.find((known) => known === state);
+  }
+
+  change(from: Role, to: Role): Promise<boolean> {
+    return this.#annotate((lease) => (roleIn(lease) === from ? { [annotations.hubRole]: to } : undefined));
+  }
+
+  /** The newest state is recorded; a failure is tried again with the next one. */
+  report(state: HaState): void {
+    this.#toReport = state;
+    if (!this.#isReporting) {
+      this.#isReporting = true;
+      void this.#report().finally(() => {
+        this.#isReporting = false;
+      });
+    }
+  }
+
+  subscribe(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  async #report(): Promise<void> {
+    while (this.#toReport !== undefined) {
+      const state = this.#toReport;
+      this.#toReport = undefined;
+      try {
+        await this.#annotate(() => ({ [annotations.followerState]: state }));
+      } catch (error) {
+        this.#options.logger.warn({ error, state }, 'the other principals of this hub are not told the state');
+      }
+    }
+  }
+
+  /** False when `notesFor` wants nothing of the newest version. */
+  async #annotate(notesFor: (lease: Lease) => Record<string, string> | undefined): Promise<boolean> {
+    const { client, namespace, signal } = this.#options;
+    for (let attempt = 1; ; attempt++) {
+      const found = await client.get(leases, { namespace, name }, signal);
+      // Somebody has deleted it: what it said still holds.
+      const lease = found ?? withNotes(newLease(namespace), this.#lease.metadata.annotations ?? {});
+      const notes = notesFor(lease);
+      if (notes === undefined) {
+        this.#observe(lease);
+        return false;
+      }
+      try {
+        const next = withNotes(lease, notes);
+        this.#observe(
+          await (found ? client.replace(leases, next, { signal }) : client.create(leases, next, { signal })),
+        );
+        return true;
+      } catch (error) {
+        if (!(isConflict(error) || isAlreadyExists(error)) || attempt >= mostConflicts) {
+          throw error;
+        }
+      }
+    }
+  }
+
+  /** What was written here may be newer than what the watch reports. */
+  #observe(lease: Lease): void {
+    const { resourceVersion: seen = '' } = this.#lease.metadata;
+    if ((compareVersions(lease.metadata.resourceVersion ?? '', seen) ?? 1) <= 0) {
+      return;
+    }
+    const [role, state] = [this.current, this.followerState];
+    this.#lease = lease;
+    if (this.current === role && this.followerState === state) {
+      return;
+    }
+    for (const listener of this.#listeners) {
+      listener();
+    }
+  }
+}
+
+/** Resolves when the role is not `role` any more, true, or after `ms` or when aborted, false. */
+export async function roleLeft(hub: HubRole, role: Role, ms: number, signal: AbortSignal): Promise<boolean> {
+  const left = new AbortController();
+  const look = () => hub.current !== role && left.abort();
+  const unsubscribe = hub.subscribe(look);
+  look();
+  await sleep(ms, AbortSignal.any([left.signal, signal]));
+  unsubscribe();
+  return left.signal.aborted;
+}
+
+async function recordedRole(options: SharedRoleOptions): Promise<Lease> {
+  const { client, namespace, preferred, signal } = options;
+  const found = await client.get(leases, { namespace, name }, signal);
+  const notes = { [annotations.hubRole]: preferred, [annotations.preferredRole]: preferred };
+  if (found === undefined) {
+    return await client.create(leases, withNotes(newLease(namespace), notes), { signal });
+  }
+  if (roleIn(found) !== undefined && found.metadata.annotations?.[annotations.preferredRole] === preferred) {
+    return found;
+  }
+  return await client.replace(leases, withNotes(found, notes), { signal });
+}
+
+function newLease(namespace: string): Lease {
+  return { metadata: { namespace, name, labels: { [wellKnown.partOfLabel]: 'argocd-agent' } } };
+}
+
+function roleIn({ metadata }: Lease): Role | undefined {
+  return roles.find((role) => role === metadata.annotations?.[annotations.hubRole]);
+}
+
+function withNotes(lease: Lease, notes: Record<string, string>): Lease {
+  return { ...lease, metadata: { ...lease.metadata, annotations: { ...lease.metadata.annotations, ...notes } } };
+}
