@@ -11,7 +11,7 @@ import { openPeerPort, type PeerPort } from './peers/peer-port.ts';
 import { ensurePrincipalUid } from './principal-uid.ts';
 import { Replicas } from './replicas/index.ts';
 import { Blocklist } from './sessions/blocklist.ts';
-import { headerWarning, type PrincipalSettings, replicaTiming } from './settings.ts';
+import { headerWarning, type PrincipalSettings, replicaTimes } from './settings.ts';
 
 /** The principal's inputs: the hub's API server, files, and Argo CD's Redis. */
 export interface PrincipalInputs {
@@ -106,7 +106,7 @@ function replicasOf(
       mapping: flags['destination-based-mapping'] ? 'destination' : 'namespace',
       signal,
     }),
-    timing: replicaTiming(flags),
+    timing: replicaTimes(flags),
     address: peerPort?.address ?? '',
     fingerprint: peerPort?.fingerprint ?? '',
     env,

@@ -122,7 +122,7 @@ function checkEnrolment(flags: PrincipalFlags, { method }: AuthChoice): void {
 }
 
 /** How replicas show that they live. */
-export function replicaTiming(flags: PrincipalFlags): ReplicaTiming {
+export function replicaTimes(flags: PrincipalFlags): ReplicaTiming {
   return {
     renewMs: flags['replica-renew-interval'],
     deadlineMs: flags['replica-renew-deadline'],

@@ -12,11 +12,13 @@ test(`whatever happens for a while, all is as it must be afterwards (SEED=${seed
   const verdict = await runChaos({
     seed,
     durationMs: 60_000,
-    replicas: 3,
+    hubs: 2,
+    replicas: 2,
     clusters: 2,
     applications: 5,
     editEveryMs: 250,
     faultEveryMs: 2_500,
+    failoverEveryMs: 20_000,
     logs: join(tmpdir(), `chaos-${seed}`),
     log: (line) => console.log(line),
   });

@@ -6,6 +6,8 @@ const targets: FaultPlan['targets'] = {
   principal: ['principal1', 'principal2'],
   agent: ['cluster1'],
   cluster: ['hub', 'cluster1'],
+  hub: ['hub'],
+  pair: ['the hubs'],
   fleet: ['the fleet'],
 };
 const plan = { durationMs: 600_000, everyMs: 1_000, targets };
@@ -22,7 +24,10 @@ test('all kinds of what there is are drawn, within the time, and none of what th
   expect(new Set(drawn.map(({ kind }) => kind))).toEqual(new Set(possible.map(([kind]) => kind)));
   expect(Math.max(...drawn.map(({ atMs }) => atMs))).toBeLessThan(plan.durationMs);
   expect(
-    drawFaults(new Random(1), { ...plan, targets: { ...targets, principal: [], agent: [], cluster: [], fleet: [] } }),
+    drawFaults(new Random(1), {
+      ...plan,
+      targets: { principal: [], agent: [], cluster: [], hub: [], pair: [], fleet: [] },
+    }),
   ).toEqual([]);
 });
 

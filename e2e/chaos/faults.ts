@@ -17,13 +17,15 @@ export const faultKinds = {
   'kill API server': { of: 'cluster', weight: 2, forMs: [0, 2_000] },
   'kill etcd': { of: 'cluster', weight: 1, forMs: [0, 2_000] },
   'forget history': { of: 'cluster', weight: 1, forMs: [0, 0] },
+  'cut the hubs off from each other': { of: 'pair', weight: 2, forMs: [1_000, 10_000] },
+  'cut hub off from the Lease': { of: 'hub', weight: 2, forMs: [2_000, 16_000] },
   'new certificate for agent': { of: 'agent', weight: 1, forMs: [0, 0] },
   'new certificates for principals': { of: 'fleet', weight: 1, forMs: [0, 0] },
   'new authority': { of: 'fleet', weight: 1, forMs: [2_000, 4_000] },
 } as const satisfies Record<string, { of: FaultTarget; weight: number; forMs: readonly [number, number] }>;
 
 /** What a fault happens to. */
-export type FaultTarget = 'principal' | 'agent' | 'cluster' | 'fleet';
+export type FaultTarget = 'principal' | 'agent' | 'cluster' | 'hub' | 'pair' | 'fleet';
 
 /** The name of one of {@link faultKinds}. */
 export type FaultKind = keyof typeof faultKinds;

@@ -14,6 +14,7 @@ export async function inflict(fault: Fault, stage: ChaosStage): Promise<void> {
   };
   const principal = () => principalOf(stage, target);
   const agent = () => agentOf(stage, target);
+  const hub = () => named(stage.hubs, ({ name }) => name === target, target);
   switch (kind) {
     case 'kill principal':
       return during(
@@ -57,18 +58,18 @@ export async function inflict(fault: Fault, stage: ChaosStage): Promise<void> {
       );
     case 'cut agent off':
       return during(
-        () => agent().way.refuse(),
-        () => agent().way.heal(),
+        () => agent().ways.map((way) => way.refuse()),
+        () => agent().ways.map((way) => way.heal()),
       );
     case 'lose agent’s way':
       return during(
-        () => agent().way.blackHole(),
-        () => agent().way.heal(),
+        () => agent().ways.map((way) => way.blackHole()),
+        () => agent().ways.map((way) => way.heal()),
       );
     case 'slow agent’s way':
       return during(
-        () => agent().way.delay(slowMs),
-        () => agent().way.delay(0),
+        () => agent().ways.map((way) => way.delay(slowMs)),
+        () => agent().ways.map((way) => way.delay(0)),
       );
     case 'cut agent off from its API server':
       return during(
@@ -87,6 +88,16 @@ export async function inflict(fault: Fault, stage: ChaosStage): Promise<void> {
       );
     case 'forget history':
       return clusterOf(stage, target).compactHistory();
+    case 'cut the hubs off from each other':
+      return during(
+        () => stage.hubs.map(({ followWay }) => followWay?.refuse()),
+        () => stage.hubs.map(({ followWay }) => followWay?.heal()),
+      );
+    case 'cut hub off from the Lease':
+      return during(
+        () => hub().leaseWay?.refuse(),
+        () => hub().leaseWay?.heal(),
+      );
     case 'new certificate for agent':
       return stage.trust.issueForAgent(target);
     case 'new certificates for principals':
@@ -110,8 +121,8 @@ function agentOf({ agents }: ChaosStage, name: string): StagedAgent {
   return named(agents, (agent) => agent.name === name, name);
 }
 
-function clusterOf({ hub, agents }: ChaosStage, name: string) {
-  const all = [hub, ...agents.map(({ cluster }) => cluster)];
+function clusterOf({ hubs, agents }: ChaosStage, name: string) {
+  const all = [...hubs, ...agents].map(({ cluster }) => cluster);
   return named(all, (cluster) => cluster.name === name, name);
 }
 

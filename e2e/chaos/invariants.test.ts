@@ -67,6 +67,8 @@ function scene(): Scene {
     unhealthy: [],
     exits: [],
     memory: [{ name: 'principal1', mostBytes: 100, boundBytes: 100 }],
+    failovers: [],
+    both: { active: [object('web', 'web-1')], standby: [object('web', 'web-2')] },
     unanswered: [],
     wrongAnswers: [],
   };
@@ -185,6 +187,25 @@ const faults: readonly (readonly [what: string, put: (scene: Scene) => void, fou
     ({ view }) => (view.memory = [{ name: 'principal1', mostBytes: 2 ** 30, boundBytes: 2 ** 29 }]),
     'memory',
     /principal1 took 1024 MiB, and its bound is 512 MiB/,
+  ],
+  ['a failover lost something', ({ view }) => (view.failovers = ['cluster1/web: gone']), 'failovers', /web: gone/],
+  [
+    'the standby hub lacks an Application',
+    ({ view }) => (view.both = { active: [object('web', 'web-1')], standby: [] }),
+    'standby',
+    /web is not on the standby hub/,
+  ],
+  [
+    'the standby hub has another status',
+    ({ view }) => Object.assign(view.both?.standby[0]?.status ?? {}, { health: { status: 'Degraded' } }),
+    'standby',
+    /web differs on the standby hub: health/,
+  ],
+  [
+    'the standby hub has more',
+    ({ view }) => (view.both = { active: [], standby: [object('web', 'web-1')] }),
+    'standby',
+    /web is on the standby hub alone/,
   ],
   ['live access does not answer', ({ view }) => (view.unanswered = ['for cluster1: 503']), 'live', /for cluster1: 503/],
   [

@@ -16,6 +16,8 @@ export const invariants = {
   healthy: 'every health endpoint says yes',
   exits: 'no process has ended by itself',
   memory: 'memory stays below its bound',
+  failovers: 'every failover has succeeded, and lost nothing that was acknowledged',
+  standby: 'the standby hub has what the active one has',
   live: 'live access answers, and for the right cluster',
 } as const;
 
@@ -85,6 +87,10 @@ export interface ChaosView extends SeenApplications<SeenAgent> {
   /** Processes that ended although nobody ended them, in words. */
   readonly exits: readonly string[];
   readonly memory: readonly SeenMemory[];
+  /** What failovers lost, or why one did not succeed. */
+  readonly failovers: readonly string[];
+  /** All Applications of the hubs; undefined with one hub. */
+  readonly both: { readonly active: readonly ArgoObject[]; readonly standby: readonly ArgoObject[] } | undefined;
   /** Live access that did not answer now. */
   readonly unanswered: readonly string[];
   /** Live access that answered at any time for another cluster than the one that was asked. */
@@ -109,6 +115,10 @@ export function checkInvariants(ledger: Ledger, view: ChaosView): ChaosFinding[]
     if (mostBytes > boundBytes) {
       say('memory', `${name} took ${mebibytes(mostBytes)}, and its bound is ${mebibytes(boundBytes)}`, true);
     }
+  }
+  sayAll('failovers', view.failovers, true);
+  if (view.both !== undefined) {
+    checkStandby(view.both.active, view.both.standby, say);
   }
   sayAll('live', view.unanswered);
   sayAll('live', view.wrongAnswers, true);
@@ -206,6 +216,31 @@ function shown({ status = {}, operation }: ArgoObject): Record<string, unknown> 
   const { comparedTo: _, ...comparison } = (sync ?? {}) as Record<string, unknown>;
   const { phase, message, startedAt, finishedAt } = (operationState ?? {}) as Record<string, unknown>;
   return { sync: comparison, health, phase, message, startedAt, finishedAt, history, reconciledAt, operation };
+}
+
+/** An operation that was asked for is not carried over. */
+function checkStandby(active: readonly ArgoObject[], standby: readonly ArgoObject[], say: Say): void {
+  const keyOf = ({ metadata }: ArgoObject) => `${metadata.namespace}/${metadata.name}`;
+  const followers = new Map(standby.map((one) => [keyOf(one), one]));
+  for (const one of active) {
+    const key = keyOf(one);
+    const follower = followers.get(key);
+    followers.delete(key);
+    if (follower === undefined) {
+      say('standby', `${key} is not on the standby hub`);
+      continue;
+    }
+    const [wanted, there] = [one, follower].map(({ spec, ...rest }) => {
+      const { operation: _, ...state } = shown({ spec, ...rest });
+      return { spec, ...state };
+    });
+    if (!isDeepStrictEqual(wanted, there)) {
+      say('standby', `${key} differs on the standby hub: ${differing(wanted ?? {}, there ?? {})}`);
+    }
+  }
+  for (const key of followers.keys()) {
+    say('standby', `${key} is on the standby hub alone`);
+  }
 }
 
 function checkHold({ name, holder, isConnected }: SeenAgent, { replicas }: ChaosView, say: Say): void {

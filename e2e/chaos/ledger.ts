@@ -1,4 +1,6 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { AgentMode } from '../../lib/auth/index.ts';
+import type { ArgoObject } from '../pair/index.ts';
 
 /** What the users want of one Application, as an API server has confirmed it. */
 export interface WantedApplication {
@@ -23,12 +25,33 @@ export interface RequestedOperation {
   mayRunAgain: boolean;
 }
 
+/** What users wanted of an Application at some time; no spec: that it is not there. */
+interface Version {
+  /** By the monotonic clock, ms. */
+  readonly at: number;
+  readonly spec: WantedApplication['spec'] | undefined;
+}
+
+/** What became of an agent's Applications when another hub has taken over. */
+export interface Takeover {
+  /** What the other hub must have had and has not, in words. */
+  readonly lost: readonly string[];
+  /** Edits that the other hub had not been told yet. Users see what it has. */
+  readonly undone: number;
+  /** Applications that were made on the former hub alone: their copies stay on their clusters, as documented. */
+  readonly orphans: readonly WantedApplication[];
+}
+
 /** What must be so when all is over: the edits that were accepted, and the syncs that were asked for. */
 export class Ledger {
   readonly operations: RequestedOperation[] = [];
   /** How often each kind of edit was accepted. */
   readonly edits = new Map<string, number>();
   readonly #wanted = new Map<string, WantedApplication>();
+  /** What was wanted of each, oldest first, since a hub has taken over or the start. */
+  readonly #versions = new Map<string, Version[]>();
+  /** UIDs that an Application had on hubs before. */
+  readonly #formerUids = new Map<string, string[]>();
   /** The UIDs of copies that users deleted, and of sources that they deleted, whose copies go with them. */
   readonly #takenAway = new Set<string>();
 
@@ -48,14 +71,76 @@ export class Ledger {
 
   /** An edit was accepted: this is what is wanted from now on. */
   want(application: WantedApplication): void {
-    this.#wanted.set(`${application.agent}/${application.name}`, application);
+    const key = `${application.agent}/${application.name}`;
+    this.#wanted.set(key, application);
+    this.#note(key, application.spec);
   }
 
   /** A user is about to delete an Application. */
   drop({ agent, name, uid }: WantedApplication): void {
-    this.#wanted.delete(`${agent}/${name}`);
-    this.#takenAway.add(uid);
+    const key = `${agent}/${name}`;
+    this.#wanted.delete(key);
+    this.#note(key, undefined);
+    for (const gone of [uid, ...(this.#formerUids.get(key) ?? [])]) {
+      this.#takenAway.add(gone);
+    }
+    this.#formerUids.delete(key);
     for (const one of this.#operationsOf(agent, name)) {
+      one.isExcused = true;
+    }
+  }
+
+  /**
+   * Another hub has taken over, and these are the Applications of a managed agent there. Each must be as users wanted it at some
+   * time since `knownAt`: the other hub had everything then. What it has is wanted from now on.
+   */
+  moved(agent: string, seen: readonly ArgoObject[], knownAt: number): Takeover {
+    const lost: string[] = [];
+    const orphans: WantedApplication[] = [];
+    let undone = 0;
+    for (const [key, versions] of [...this.#versions]) {
+      if (!key.startsWith(`${agent}/`)) {
+        continue;
+      }
+      const name = key.slice(agent.length + 1);
+      const found = seen.find(({ metadata }) => metadata.name === name && metadata.deletionTimestamp === undefined);
+      const since = Math.max(
+        0,
+        versions.findLastIndex(({ at }) => at <= knownAt),
+      );
+      const possible = versions.slice(since);
+      const isNew = versions[0] !== undefined && versions[0].at > knownAt;
+      const isPossible = found
+        ? possible.some(({ spec }) => isDeepStrictEqual(spec, found.spec))
+        : isNew || possible.some(({ spec }) => spec === undefined);
+      const wanted = this.#wanted.get(key);
+      if (!isPossible) {
+        lost.push(
+          `${key}: the hub that took over has ${JSON.stringify(found?.spec)}, wanted was ${JSON.stringify(possible)}`,
+        );
+      }
+      if (!isDeepStrictEqual(found?.spec, wanted?.spec)) {
+        undone++;
+      }
+      this.#versions.delete(key);
+      if (found === undefined) {
+        if (wanted !== undefined) {
+          this.drop(wanted);
+          this.#versions.delete(key);
+          orphans.push(wanted);
+        }
+        continue;
+      }
+      const uid = found.metadata.uid ?? '';
+      this.#formerUids.set(key, [...(this.#formerUids.get(key) ?? []), wanted?.uid ?? uid]);
+      this.want({ agent, name, uid, spec: found.spec });
+    }
+    return { lost, undone, orphans };
+  }
+
+  /** Syncs that were asked for and have not begun need not happen: the other hub is not told of them, as documented. */
+  excuseOperations(): void {
+    for (const one of this.operations) {
       one.isExcused = true;
     }
   }
@@ -76,6 +161,12 @@ export class Ledger {
 
   count(edit: string): void {
     this.edits.set(edit, (this.edits.get(edit) ?? 0) + 1);
+  }
+
+  #note(key: string, spec: Version['spec']): void {
+    const versions = this.#versions.get(key) ?? [];
+    versions.push({ at: performance.now(), spec });
+    this.#versions.set(key, versions);
   }
 
   #operationsOf(agent: string, name: string): RequestedOperation[] {

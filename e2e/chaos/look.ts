@@ -3,6 +3,7 @@ import { namespace, pairApplications } from '../pair/index.ts';
 import type { PlayedApplicationController } from './application-controller.ts';
 import type { ChaosView } from './invariants.ts';
 import type { Onlooker } from './onlooker.ts';
+import type { Part } from './part.ts';
 import type { ChaosStage } from './stage.ts';
 
 /** Who is looked at beside the {@link ChaosStage}. */
@@ -10,16 +11,29 @@ export interface Lookout {
   readonly stage: ChaosStage;
   readonly controllers: readonly PlayedApplicationController[];
   readonly live: Onlooker;
+  /** What failovers lost, or why one did not succeed. */
+  failovers(): readonly string[];
+}
+
+/** A principal of a standby hub has to say that it follows. */
+async function complaintOf(part: Part, { standby }: ChaosStage): Promise<string | undefined> {
+  const complaint = await part.complaint();
+  if (!standby?.principals.some((one) => one.part === part)) {
+    return complaint;
+  }
+  return complaint?.includes('503 HA state: replicating') ? undefined : `${part.name} does not follow: ${complaint}`;
 }
 
 /** Looks at everything that there is now, on all sides. */
-export async function lookAround({ stage, controllers, live }: Lookout): Promise<ChaosView> {
-  const { client } = stage.hub;
-  const [onHub, held, agents, unhealthy, unanswered] = await Promise.all([
+export async function lookAround({ stage, controllers, live, failovers }: Lookout): Promise<ChaosView> {
+  const { active, standby } = stage;
+  const { client } = active.cluster;
+  const [onHub, onStandby, held, agents, unhealthy, unanswered] = await Promise.all([
     client.list(pairApplications),
+    standby?.cluster.client.list(pairApplications),
     client.list(leases, { namespace }),
     Promise.all(stage.agents.map(({ cluster }) => cluster.client.list(pairApplications))),
-    Promise.all(stage.parts.map((part) => part.complaint())),
+    Promise.all(stage.parts.map((part) => complaintOf(part, stage))),
     live.askAll(),
   ]);
   const replicas = held.filter(({ metadata }) => metadata.labels?.['app.kubernetes.io/component'] === 'replica');
@@ -38,10 +52,12 @@ export async function lookAround({ stage, controllers, live }: Lookout): Promise
     runs: controllers.flatMap(({ runs }) => runs),
     goneCopies: controllers.flatMap((one) => one.goneCopies),
     replicas: replicas.map(({ spec }) => spec?.holderIdentity ?? ''),
-    running: stage.principals.filter(({ part }) => part.isUp).length,
+    running: active.principals.filter(({ part }) => part.isUp).length,
     unhealthy: unhealthy.filter((one) => one !== undefined),
     exits: stage.parts.flatMap(({ exits }) => exits),
     memory: stage.parts.map(({ name, mostBytes, boundBytes }) => ({ name, mostBytes, boundBytes })),
+    failovers: failovers(),
+    both: onStandby && { active: onHub, standby: onStandby },
     unanswered,
     wrongAnswers: live.wrong,
   };

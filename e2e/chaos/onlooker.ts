@@ -47,7 +47,7 @@ export class Onlooker {
   async run(perSecond: number, signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await sleep(this.#random.integer(0, 2_000 / perSecond), undefined, { signal }).catch(() => undefined);
-      const up = this.#stage.principals.filter(({ part }) => part.isUp);
+      const up = this.#stage.active.principals.filter(({ part }) => part.isUp);
       if (up.length > 0 && !signal.aborted) {
         const failure = await this.#ask(this.#random.pick(up), this.#random.pick(this.#stage.agents));
         if (failure === undefined) {
@@ -59,9 +59,9 @@ export class Onlooker {
     }
   }
 
-  /** Asks every principal for every cluster; what did not answer, in words. */
+  /** Asks every principal of the active hub for every cluster; what did not answer, in words. */
   async askAll(): Promise<string[]> {
-    const asked = this.#stage.principals.flatMap((principal) =>
+    const asked = this.#stage.active.principals.flatMap((principal) =>
       this.#stage.agents.map(async (agent) => {
         const failure = await this.#ask(principal, agent);
         return failure === undefined ? [] : [`${principal.part.name} for ${agent.name}: ${failure}`];

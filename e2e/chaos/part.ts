@@ -30,6 +30,8 @@ export class Part {
   /** The greatest resident size that was seen. */
   mostBytes = 0;
   #isToRun = false;
+  /** It is on a machine that is down. */
+  #isHeld = false;
   #isFrozen = false;
   /** With what it was told to end, while it does. */
   #signalled: NodeJS.Signals | undefined;
@@ -53,7 +55,7 @@ export class Part {
   /** Starts it, if it does not run, and starts it again whenever it ends, until it is ended. */
   start(): void {
     this.#isToRun = true;
-    if (this.program.pid !== undefined) {
+    if (this.program.pid !== undefined || this.#isHeld) {
       return;
     }
     this.program.start();
@@ -77,6 +79,9 @@ export class Part {
   async end(signal: NodeJS.Signals): Promise<void> {
     this.#isToRun = false;
     this.thaw();
+    if (this.program.pid === undefined) {
+      return;
+    }
     if (signal === 'SIGTERM' && this.#signalled !== undefined) {
       // A second SIGTERM would end it at once, with another code.
       await this.program.exited();
@@ -94,6 +99,18 @@ export class Part {
       this.exits.push(`${end}: ${lastLine(this.program.output).slice(0, 500)}`);
     }
     this.#signalled = undefined;
+  }
+
+  /** Kills it; whoever starts it before {@link release} gets it then. */
+  async hold(): Promise<void> {
+    this.#isHeld = true;
+    await this.end('SIGKILL');
+  }
+
+  /** Starts it after {@link hold}. */
+  release(): void {
+    this.#isHeld = false;
+    this.start();
   }
 
   /** Stops all its threads. */

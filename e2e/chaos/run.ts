@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Random } from '../random/index.ts';
 import { PlayedApplicationController } from './application-controller.ts';
 import { drawFaults, type Fault } from './faults.ts';
+import { HubOperator } from './hub-operator.ts';
 import { inflict } from './inflict.ts';
 import { type ChaosFinding, checkInvariants } from './invariants.ts';
 import { Ledger } from './ledger.ts';
@@ -18,6 +19,9 @@ export interface ChaosOptions {
   readonly seed: number;
   /** How long faults happen. */
   readonly durationMs: number;
+  /** Two hubs: the second one follows the first, and takes over. */
+  readonly hubs: 1 | 2;
+  /** Principals of each hub. */
   readonly replicas: number;
   readonly clusters: number;
   /** Applications of each agent at the start; at most twice as many later. */
@@ -26,6 +30,8 @@ export interface ChaosOptions {
   readonly editEveryMs: number;
   /** Mean time between two faults. */
   readonly faultEveryMs: number;
+  /** Mean time between two failovers, with two hubs. */
+  readonly failoverEveryMs: number;
   /** Where the logs of the programs go when something is found. */
   readonly logs: string;
   /** Gets a line about everything that happens. */
@@ -47,7 +53,7 @@ export async function runChaos(options: ChaosOptions): Promise<Verdict> {
   const random = new Random(options.seed);
   // Each part of a run has numbers of its own: what one takes changes nothing for the others.
   const numbers = () => new Random(random.integer(0, 2 ** 31 - 1));
-  const [forFaults, forUsers, forStage, forLive] = [numbers(), numbers(), numbers(), numbers()];
+  const [forFaults, forUsers, forStage, forLive, forOperator] = [numbers(), numbers(), numbers(), numbers(), numbers()];
   const stage = await startStage({ ...options, random: forStage, log });
   const stop = new AbortController();
   const load = new AbortController();
@@ -70,7 +76,8 @@ export async function runChaos(options: ChaosOptions): Promise<Verdict> {
         new PlayedApplicationController({ agent: name, client: cluster.client, random: numbers() }),
     );
     const live = new Onlooker(stage, forLive);
-    const lookout = { stage, controllers, live };
+    const failovers: string[] = [];
+    const lookout = { stage, controllers, live, failovers: () => failovers };
     await live.prepare();
     for (const one of controllers) {
       beside(one.run(stop.signal));
@@ -100,12 +107,17 @@ export async function runChaos(options: ChaosOptions): Promise<Verdict> {
     for (const one of controllers) {
       beside(one.changeHealth(healthPerSecond, load.signal));
     }
+    const operator = new HubOperator({ stage, users, ledger, random: forOperator, log });
+    const operating = stage.standby && operator.run(options.failoverEveryMs, load.signal);
+    beside(Promise.resolve(operating));
     await breakThings(faults, options.durationMs, stage, load.signal, log);
     load.abort();
     log('faults are over');
+    await operating;
+    failovers.push(...operator.findings);
     startAll(stage);
     const over = performance.now();
-    const findings = await quiet(lookout, ledger, log, failures);
+    const findings = await quiet(lookout, ledger, log, failures, () => operator.deleteKeptCopies());
     const quietSeconds = (performance.now() - over) / 1000;
     for (const what of failures) {
       findings.push({ invariant: 'lost', what: `the run itself has failed: ${what}`, isFinal: true });
@@ -123,6 +135,12 @@ export async function runChaos(options: ChaosOptions): Promise<Verdict> {
         ['faults', String(faults.length)],
         ['edits', edits],
         ['syncs run', String(controllers.reduce((sum, { runs }) => sum + runs.length, 0))],
+        ...(stage.standby === undefined
+          ? []
+          : ([
+              ['failovers', `${operator.planned} planned, ${operator.unplanned} after the death of the active hub`],
+              ['edits that died with a hub', String(operator.undone)],
+            ] as const)),
         ['live requests', `${live.answered} answered, ${live.failed} not`],
         ['most memory, MiB', memory],
       ],
@@ -164,28 +182,35 @@ async function breakThings(
   await wait(durationMs);
 }
 
-function targetsOf({ hub, principals, agents }: ChaosStage) {
+function targetsOf({ hubs, principals, agents }: ChaosStage) {
   return {
     principal: principals.map(({ part }) => part.name),
     agent: agents.map(({ name }) => name),
-    cluster: [hub, ...agents.map(({ cluster }) => cluster)].map(({ name }) => name),
+    cluster: [...hubs, ...agents].map(({ cluster }) => cluster.name),
+    hub: hubs.length > 1 ? hubs.map(({ name }) => name) : [],
+    pair: hubs.length > 1 ? ['the hubs'] : [],
     fleet: ['the fleet'],
   };
 }
 
-/** Waits until nothing is found twice in a row, or for as long as may be; what is found then. */
+/** Does what is to be done before each look, and waits until nothing is found twice in a row, or for as long as may be; what is found then. */
 async function quiet(
   lookout: Lookout,
   ledger: Ledger,
   log: (line: string) => void,
   failures: readonly string[] = [],
+  before: () => Promise<void> = async () => undefined,
 ): Promise<ChaosFinding[]> {
   const began = performance.now();
   for (let clean = 0, told = 10_000; ; ) {
-    const findings = await lookAround(lookout).then(
-      (view) => checkInvariants(ledger, view),
-      (error: Error): ChaosFinding[] => [{ invariant: 'lost', what: `cannot look: ${error.message}`, isFinal: false }],
-    );
+    const findings = await before()
+      .then(() => lookAround(lookout))
+      .then(
+        (view) => checkInvariants(ledger, view),
+        (error: Error): ChaosFinding[] => [
+          { invariant: 'lost', what: `cannot look: ${error.message}`, isFinal: false },
+        ],
+      );
     clean = findings.every(({ isFinal }) => isFinal) ? clean + 1 : 0;
     const waited = performance.now() - began;
     if (clean === 2 || waited > quietMs || failures.length > 0) {

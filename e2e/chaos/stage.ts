@@ -12,7 +12,9 @@ import { Trust } from './trust.ts';
 
 /** How large a fleet is. */
 export interface StageOptions {
-  /** Principals of the hub. */
+  /** One, or two of which the second follows the first. */
+  readonly hubs: 1 | 2;
+  /** Principals of each hub. */
   readonly replicas: number;
   /** Managed clusters. Every second agent is autonomous. */
   readonly clusters: number;
@@ -28,28 +30,85 @@ export interface StagedPrincipal {
   readonly port: number;
   readonly proxyPort: number;
   readonly apiWay: Network;
-  /** From other principals to it. */
+  /** From other principals of its hub to it. */
   readonly peerWay: Network;
+  /** Where it takes orders of an operator: `host:port`. */
+  readonly adminAddress: string;
+}
+
+/** A hub and its ways. */
+export interface StagedHub {
+  readonly name: string;
+  readonly cluster: Cluster;
+  readonly principals: readonly StagedPrincipal[];
+  /** From the other hub's principals to one of its own that run, as through a Service; undefined with one hub. */
+  readonly followWay: Network | undefined;
+  /** To the cluster with the Lease of the active hub; undefined with one hub. */
+  readonly leaseWay: Network | undefined;
 }
 
 /** An agent, its cluster and its ways. */
 export interface StagedAgent extends ChaosMember {
   readonly part: Part;
   readonly cluster: Cluster;
-  /** To the hub; a new connection goes to one of the principals that run, as through a Service. */
-  readonly way: Network;
+  /** To each hub. */
+  readonly ways: readonly Network[];
   readonly apiWay: Network;
 }
 
 /** A fleet of real processes on this machine. */
-export interface ChaosStage {
-  readonly hub: Cluster;
-  readonly principals: readonly StagedPrincipal[];
+export class ChaosStage {
+  readonly hubs: readonly StagedHub[];
   readonly agents: readonly StagedAgent[];
   readonly trust: Trust;
+  readonly stop: () => Promise<void>;
+  #active: StagedHub;
+
+  constructor(made: Pick<ChaosStage, 'hubs' | 'agents' | 'trust' | 'stop'>) {
+    this.hubs = made.hubs;
+    this.agents = made.agents;
+    this.trust = made.trust;
+    this.stop = made.stop;
+    this.#active = theFirst(made.hubs);
+  }
+
+  /** The hub that users work with. */
+  get active(): StagedHub {
+    return this.#active;
+  }
+
+  /** The hub that follows it; undefined with one hub. */
+  get standby(): StagedHub | undefined {
+    return this.hubs.find((hub) => hub !== this.#active);
+  }
+
+  /** The cluster of the active hub. */
+  get hub(): Cluster {
+    return this.#active.cluster;
+  }
+
+  /** Of all hubs. */
+  get principals(): readonly StagedPrincipal[] {
+    return this.hubs.flatMap(({ principals }) => principals);
+  }
+
   /** All programs. */
-  readonly parts: readonly Part[];
-  stop(): Promise<void>;
+  get parts(): readonly Part[] {
+    return [...this.principals, ...this.agents].map((one) => one.part);
+  }
+
+  /** Users work with the other hub from now on. */
+  turn(): void {
+    this.#active = this.standby ?? this.#active;
+  }
+}
+
+function theFirst<T>(all: readonly T[]): T {
+  const [first] = all;
+  if (first === undefined) {
+    throw new RangeError('there is none');
+  }
+  return first;
 }
 
 /**
@@ -119,39 +178,76 @@ export async function startStage(options: StageOptions): Promise<ChaosStage> {
       startRedis(),
     ]);
     closing.push(() => redis.stop());
-    const hub = await cluster('hub');
+    const isPaired = options.hubs === 2;
+    const hubClusters: Cluster[] = [];
+    for (const name of isPaired ? ['hub1', 'hub2'] : ['hub']) {
+      hubClusters.push(await cluster(name));
+    }
     const clusters: Cluster[] = [];
     for (const name of names) {
       clusters.push(await cluster(name));
     }
-    await prepareCluster(hub.client);
-    for (const name of names) {
-      await hub.client.create(namespaces, { metadata: { name } });
-      await mapAgent(hub.client, name);
+    for (const { client } of hubClusters) {
+      await prepareCluster(client);
     }
-    await hub.client.create(pairAppProjects, { metadata: { name: 'default', namespace }, spec: permissiveProject });
+    const { client } = theFirst(hubClusters);
+    for (const name of names) {
+      await client.create(namespaces, { metadata: { name } });
+      await mapAgent(client, name);
+    }
+    await client.create(pairAppProjects, { metadata: { name: 'default', namespace }, spec: permissiveProject });
 
-    const principals = await Promise.all(
-      Array.from({ length: options.replicas }, async (_, index): Promise<StagedPrincipal> => {
-        const name = `principal${index + 1}`;
-        const [port, proxyPort, peerPort] = await Promise.all([freePort(), freePort(), freePort()]);
-        const [api, peerWay] = await Promise.all([wayToApi(hub, name), wayTo(peerPort)]);
-        const program = await part('principal', name, [
-          `--kubeconfig=${api.kubeconfig}`,
-          '--allowed-namespaces=*',
-          '--listen-host=127.0.0.1',
-          `--listen-port=${port}`,
-          '--auth=mtls:subject:CN=([^,]+)',
-          `--resource-proxy-listen=127.0.0.1:${proxyPort}`,
-          '--disable-redis-proxy',
-          `--redis-server-address=127.0.0.1:${redis.port}`,
-          '--enable-replicas',
-          `--replica-listen=127.0.0.1:${peerPort}`,
-          `--replica-address=127.0.0.1:${peerWay.port}`,
-        ]);
-        return { part: program, port, proxyPort, apiWay: api.network, peerWay };
-      }),
-    );
+    const hubs: StagedHub[] = [];
+    /** A new connection goes to one of the principals of a hub that run, as through a Service. */
+    const wayToHub = (index: number) =>
+      way(() => {
+        const up = hubs[index]?.principals.filter(({ part }) => part.isUp) ?? [];
+        return up.length === 0 ? undefined : { host: '127.0.0.1', port: random.pick(up).port };
+      });
+    const waysToHubs = () => Promise.all(hubClusters.map((_, index) => wayToHub(index)));
+    const followWays = isPaired ? await waysToHubs() : [];
+    for (const [index, own] of hubClusters.entries()) {
+      const lease = isPaired ? await wayToApi(theFirst(clusters), `lease-of-${own.name}`) : undefined;
+      const principals = await Promise.all(
+        Array.from({ length: options.replicas }, async (_, number): Promise<StagedPrincipal> => {
+          const name = `${isPaired ? `${own.name}-` : ''}principal${number + 1}`;
+          const ports = await Promise.all([freePort(), freePort(), freePort(), freePort()]);
+          const [port, proxyPort, peerPort, adminPort] = ports;
+          const [api, peerWay] = await Promise.all([wayToApi(own, name), wayTo(peerPort)]);
+          const pairing = [
+            '--ha-enabled',
+            `--ha-preferred-role=${index === 0 ? 'primary' : 'replica'}`,
+            `--ha-peer-address=127.0.0.1:${followWays[1 - index]?.port}`,
+            `--ha-admin-port=${adminPort}`,
+            `--ha-lease-kubeconfig=${lease?.kubeconfig}`,
+            '--ha-lease-namespace=default',
+          ];
+          const program = await part('principal', name, [
+            `--kubeconfig=${api.kubeconfig}`,
+            '--allowed-namespaces=*',
+            '--listen-host=127.0.0.1',
+            `--listen-port=${port}`,
+            '--auth=mtls:subject:CN=([^,]+)',
+            `--resource-proxy-listen=127.0.0.1:${proxyPort}`,
+            '--disable-redis-proxy',
+            `--redis-server-address=127.0.0.1:${redis.port}`,
+            '--enable-replicas',
+            `--replica-listen=127.0.0.1:${peerPort}`,
+            `--replica-address=127.0.0.1:${peerWay.port}`,
+            ...(isPaired ? pairing : []),
+          ]);
+          const adminAddress = `127.0.0.1:${adminPort}`;
+          return { part: program, port, proxyPort, apiWay: api.network, peerWay, adminAddress };
+        }),
+      );
+      hubs.push({
+        name: own.name,
+        cluster: own,
+        principals,
+        followWay: followWays[index],
+        leaseWay: lease?.network,
+      });
+    }
 
     const agents = await Promise.all(
       names.map(async (name, index): Promise<StagedAgent> => {
@@ -165,24 +261,20 @@ export async function startStage(options: StageOptions): Promise<ChaosStage> {
           });
         }
         const api = await wayToApi(own, name);
-        const toHub = await way(() => {
-          const up = principals.filter(({ part }) => part.isUp);
-          return up.length === 0 ? undefined : { host: '127.0.0.1', port: random.pick(up).port };
-        });
+        const ways = await waysToHubs();
         const program = await part('agent', `agent of ${name}`, [
           `--kubeconfig=${api.kubeconfig}`,
           '--creds=mtls:any',
-          '--server-address=127.0.0.1',
-          `--server-port=${toHub.port}`,
+          `--server-address=${ways.map(({ port }) => `127.0.0.1:${port}`).join(',')}`,
           `--agent-mode=${mode}`,
           `--redis-addr=127.0.0.1:${redis.port}`,
         ]);
-        return { name, mode, cluster: own, part: program, way: toHub, apiWay: api.network };
+        return { name, mode, cluster: own, part: program, ways, apiWay: api.network };
       }),
     );
-    const trust = new Trust({ authority, jwtKey, hub, agents });
+    const trust = new Trust({ authority, jwtKey, hubs: hubClusters, agents });
     await trust.issueAll();
-    return { hub, principals, agents, trust, parts: [...principals, ...agents].map((one) => one.part), stop };
+    return new ChaosStage({ hubs, agents, trust, stop });
   } catch (error) {
     await stop();
     throw error;

@@ -7,7 +7,7 @@ import type { Cluster } from '../testbed/index.ts';
 export interface TrustOptions {
   readonly authority: KeyCertificate;
   readonly jwtKey: string;
-  readonly hub: Cluster;
+  readonly hubs: readonly Cluster[];
   readonly agents: readonly { readonly name: string; readonly cluster: Cluster }[];
 }
 
@@ -61,8 +61,9 @@ export class Trust {
   }
 
   async #writeHub(authority: KeyCertificate): Promise<void> {
-    const { jwtKey, hub } = this.#options;
-    await persist(() => giveHubMaterial(hub.client, { authority, jwtKey, trust: this.bundle }));
+    const { jwtKey, hubs } = this.#options;
+    const material = { authority, jwtKey, trust: this.bundle, isPaired: hubs.length > 1 };
+    await Promise.all(hubs.map(({ client }) => persist(() => giveHubMaterial(client, material))));
   }
 
   async #writeAgent(name: string, authority: KeyCertificate): Promise<void> {

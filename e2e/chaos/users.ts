@@ -1,5 +1,13 @@
+import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isConflict, isInvalid, isNotFound, isRetryable, type KubeClient } from '../../lib/kube/index.ts';
+import {
+  isAlreadyExists,
+  isConflict,
+  isInvalid,
+  isNotFound,
+  isRetryable,
+  type KubeClient,
+} from '../../lib/kube/index.ts';
 import { type ArgoObject, namespace, pairApplications } from '../pair/index.ts';
 import type { Random } from '../random/index.ts';
 import { createOnce, persist } from '../suites/persist.ts';
@@ -41,6 +49,11 @@ type Edit = readonly [what: string, weight: number, act: (agent: UsedAgent, name
 export class Users {
   readonly #options: UsersOptions;
   #number = 0;
+  /** Users at work. */
+  #busy = 0;
+  #isPaused = false;
+  /** Called when a pause begins or ends, and when a user has finished. */
+  readonly #changed = new EventTarget();
 
   constructor(options: UsersOptions) {
     this.#options = options;
@@ -49,7 +62,7 @@ export class Users {
   /** Every agent gets its first Applications. */
   async begin(perAgent: number): Promise<void> {
     for (const agent of this.#options.stage.agents) {
-      await this.#create(agent, steady.name, undefined, steady.namespace);
+      await this.#create(agent, steady.name, steady.namespace);
       for (let number = 1; number < perAgent; number++) {
         await this.#create(agent);
       }
@@ -61,6 +74,37 @@ export class Users {
     await Promise.all(this.#options.stage.agents.map((agent) => this.#write(agent, signal)));
   }
 
+  /** Nobody writes any more when this resolves. */
+  async pause(): Promise<void> {
+    this.#isPaused = true;
+    while (this.#busy > 0) {
+      await once(this.#changed, 'changed');
+    }
+  }
+
+  /** They go on. */
+  resume(): void {
+    this.#isPaused = false;
+    this.#changed.dispatchEvent(new Event('changed'));
+  }
+
+  /** Runs an edit unless users pause; then it waits for the end of the pause, or of the signal. */
+  async #atWork<T>(signal: AbortSignal, edit: () => Promise<T>): Promise<T | undefined> {
+    while (this.#isPaused && !signal.aborted) {
+      await once(this.#changed, 'changed', { signal }).catch(() => undefined);
+    }
+    if (signal.aborted) {
+      return undefined;
+    }
+    this.#busy++;
+    try {
+      return await edit();
+    } finally {
+      this.#busy--;
+      this.#changed.dispatchEvent(new Event('changed'));
+    }
+  }
+
   async #write(agent: UsedAgent, signal: AbortSignal): Promise<void> {
     const { random, everyMs, ledger } = this.#options;
     const edits: readonly Edit[] = [
@@ -68,46 +112,57 @@ export class Users {
       ['edit', 10, (at, name) => this.#edit(at, name)],
       ['sync', 8, (at, name) => this.#sync(at, name)],
       ['delete', 2, (at, name) => this.#delete(at, name)],
-      ['replace', 2, (at, name) => this.#replace(at, name)],
+      // Deletes it, and makes another one of its name as soon as it is gone.
+      ['replace', 2, (at, name) => this.#delete(at, name)],
       ['meddle with a copy', 4, (at, name) => this.#meddle(at, name)],
       ['delete a copy', 1, (at, name) => this.#deleteCopy(at, name)],
     ];
     const lots = edits.flatMap((edit) => Array.from({ length: edit[1] }, () => edit));
     while (!signal.aborted) {
       await sleep(random.integer(0, 2 * everyMs), undefined, { signal }).catch(() => undefined);
-      const names = ledger.of(agent.name).map(({ name }) => name);
-      const [what, , act] = random.pick(lots);
-      const name = random.pick(names);
-      if (signal.aborted || (what === 'create' && names.length >= this.#options.most)) {
-        continue;
-      }
-      if (name === steady.name && /delete|replace/.test(what)) {
-        continue;
-      }
-      if (await act(agent, name)) {
-        ledger.count(what);
+      const replaced = await this.#atWork(signal, async () => {
+        const names = ledger.of(agent.name).map(({ name }) => name);
+        const [what, , act] = random.pick(lots);
+        const name = random.pick(names);
+        if (what === 'create' && names.length >= this.#options.most) {
+          return undefined;
+        }
+        if (name === steady.name && /delete|replace/.test(what)) {
+          return undefined;
+        }
+        const uid = ledger.find(agent.name, name)?.uid ?? '';
+        if (await act(agent, name)) {
+          ledger.count(what);
+        }
+        return what === 'replace' ? { name, uid } : undefined;
+      });
+      // While its hub is away, the former one is not gone: others may pause, and turn to the other hub.
+      while (
+        replaced &&
+        (await this.#atWork(signal, () => this.#remake(agent, replaced.name, replaced.uid))) === false
+      ) {
+        await sleep(100);
       }
     }
   }
 
-  async #create(agent: UsedAgent, name?: string, formerUid?: string, into = 'default'): Promise<boolean> {
+  async #create(agent: UsedAgent, name?: string, into?: string): Promise<boolean> {
+    const { client } = this.#source(agent);
+    this.#want(agent, await createOnce(client, pairApplications, this.#newApplication(agent, name, into)));
+    return true;
+  }
+
+  #newApplication(agent: UsedAgent, name?: string, into = 'default'): ArgoObject {
     const { random } = this.#options;
     const number = ++this.#number;
     const source = { repoURL: 'https://git.example.com/repo.git', path: `app-${number}`, targetRevision: `v${number}` };
     const at = this.#source(agent);
     const metadata = { name: name ?? `app-${number}`, namespace: at.namespace };
     const isCascading = name !== steady.name && random.chance(0.3);
-    const made = await createOnce(
-      at.client,
-      pairApplications,
-      {
-        metadata: { ...metadata, ...(isCascading && { finalizers: [finalizer] }) },
-        spec: { project: 'default', source, destination: { ...at.destination, namespace: into } },
-      },
-      formerUid,
-    );
-    this.#want(agent, made);
-    return true;
+    return {
+      metadata: { ...metadata, ...(isCascading && { finalizers: [finalizer] }) },
+      spec: { project: 'default', source, destination: { ...at.destination, namespace: into } },
+    };
   }
 
   async #edit(agent: UsedAgent, name: string): Promise<boolean> {
@@ -136,11 +191,30 @@ export class Users {
     return true;
   }
 
-  /** Deletes an Application and makes another one of its name at once. */
-  async #replace(agent: UsedAgent, name: string): Promise<boolean> {
-    const { uid } = this.#get(agent, name);
-    await this.#delete(agent, name);
-    return await this.#create(agent, name, uid);
+  /** Makes an Application of that name as soon as the former one is gone; false: not yet. */
+  async #remake(agent: UsedAgent, name: string, formerUid: string): Promise<boolean> {
+    if (this.#options.ledger.find(agent.name, name) !== undefined) {
+      // A hub has taken over that had not been told of the deletion.
+      return true;
+    }
+    const at = this.#source(agent);
+    const { metadata, ...object } = this.#newApplication(agent, name);
+    try {
+      this.#want(agent, await persist(() => at.client.create(pairApplications, { ...object, metadata })));
+      return true;
+    } catch (error) {
+      if (!isAlreadyExists(error)) {
+        throw error;
+      }
+    }
+    const found = await persist(() => at.client.get(pairApplications, metadata));
+    const isFormer = found?.metadata.uid === formerUid || found?.metadata.deletionTimestamp !== undefined;
+    if (found === undefined || isFormer) {
+      return false;
+    }
+    // An attempt whose answer was lost.
+    this.#want(agent, found);
+    return true;
   }
 
   /** Asks the hub for a sync as Argo CD's API server does: not while another one runs. */

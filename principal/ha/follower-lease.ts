@@ -3,7 +3,7 @@ import type { Logger } from '../../lib/base/index.ts';
 import type { RunningProgram } from '../../lib/bridge/index.ts';
 import { type KubeClient, LeadershipLostError, runWithLease } from '../../lib/kube/index.ts';
 import type { PrincipalFlags } from '../flags.ts';
-import { replicaTiming } from '../settings.ts';
+import { replicaTimes } from '../settings.ts';
 
 const name = 'argocd-agent.follower';
 
@@ -54,7 +54,7 @@ function underLease(
   { flags, program, logger, signal }: FollowerContext,
   lead: (signal: AbortSignal, fence: () => void) => Promise<void>,
 ): Promise<void> {
-  const { renewMs, deadlineMs, durationMs } = replicaTiming(flags);
+  const { renewMs, deadlineMs, durationMs } = replicaTimes(flags);
   return runWithLease({
     client: program.client,
     namespace: flags.namespace,

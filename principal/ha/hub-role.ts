@@ -5,18 +5,18 @@ import { isAlreadyExists, isConflict, type KubeClient, type Lease, leases } from
 import { type HaState, haStates } from './states.ts';
 
 /** What all principals of a hub are, or are about to be. */
-export const roles = ['active', 'demoting', 'standby', 'promoting'] as const;
+export const hubRoles = ['active', 'demoting', 'standby', 'promoting'] as const;
 
-/** One of the {@link roles}. */
-export type Role = (typeof roles)[number];
+/** One of the {@link hubRoles}. */
+export type HubRoleName = (typeof hubRoles)[number];
 
 /** The role of a hub. */
 export interface HubRole {
-  readonly current: Role;
+  readonly current: HubRoleName;
   /** The state of the principal of this hub that follows the other one, if that is not this one and has said so. */
   readonly followerState: HaState | undefined;
   /** Changes the role; false, and nothing changes, when it is not `from` any more. @throws when that cannot be recorded */
-  change(from: Role, to: Role): Promise<boolean>;
+  change(from: HubRoleName, to: HubRoleName): Promise<boolean>;
   /** This principal follows the other hub: tells the others its state. */
   report(state: HaState): void;
   /** Calls the listener after each change of the role or of the follower's state. Returns the function that ends this. */
@@ -26,18 +26,18 @@ export interface HubRole {
 /** The role of a hub with one principal, which decides at each start by what it prefers, as in argocd-agent. */
 export class OwnRole implements HubRole {
   readonly followerState = undefined;
-  #current: Role;
+  #current: HubRoleName;
   readonly #listeners = new Set<() => void>();
 
-  constructor(preferred: Role) {
+  constructor(preferred: HubRoleName) {
     this.#current = preferred;
   }
 
-  get current(): Role {
+  get current(): HubRoleName {
     return this.#current;
   }
 
-  async change(from: Role, to: Role): Promise<boolean> {
+  async change(from: HubRoleName, to: HubRoleName): Promise<boolean> {
     if (this.#current !== from) {
       return false;
     }
@@ -106,7 +106,7 @@ export class SharedRole implements HubRole {
     return new SharedRole(options, lease);
   }
 
-  get current(): Role {
+  get current(): HubRoleName {
     return roleIn(this.#lease) ?? 'standby';
   }
 
@@ -115,7 +115,7 @@ export class SharedRole implements HubRole {
     return haStates.find((known) => known === state);
   }
 
-  change(from: Role, to: Role): Promise<boolean> {
+  change(from: HubRoleName, to: HubRoleName): Promise<boolean> {
     return this.#annotate((lease) => (roleIn(lease) === from ? { [annotations.hubRole]: to } : undefined));
   }
 
@@ -191,7 +191,7 @@ export class SharedRole implements HubRole {
 }
 
 /** Resolves when the role is not `role` any more, true, or after `ms` or when aborted, false. */
-export async function roleLeft(hub: HubRole, role: Role, ms: number, signal: AbortSignal): Promise<boolean> {
+export async function roleLeft(hub: HubRole, role: HubRoleName, ms: number, signal: AbortSignal): Promise<boolean> {
   const left = new AbortController();
   const look = () => hub.current !== role && left.abort();
   const unsubscribe = hub.subscribe(look);
@@ -218,8 +218,8 @@ function newLease(namespace: string): Lease {
   return { metadata: { namespace, name, labels: { [wellKnown.partOfLabel]: 'argocd-agent' } } };
 }
 
-function roleIn({ metadata }: Lease): Role | undefined {
-  return roles.find((role) => role === metadata.annotations?.[annotations.hubRole]);
+function roleIn({ metadata }: Lease): HubRoleName | undefined {
+  return hubRoles.find((role) => role === metadata.annotations?.[annotations.hubRole]);
 }
 
 function withNotes(lease: Lease, notes: Record<string, string>): Lease {

@@ -89,6 +89,9 @@ export function wasOnBothHubs(object: KubeObject): boolean {
   return object.metadata.annotations?.[annotations.onBothHubs] === 'true' || isMirror(object);
 }
 
+/** Why nothing is told of an object that a standby asks about: it is there, and of one hub alone. */
+export const keptOutReason = 'it exists and is kept out of replication';
+
 /** Whether the label that keeps an object out of all synchronisation is set. */
 export function isKeptOut({ metadata }: KubeObject): boolean {
   return metadata.labels?.[wellKnown.ignoreSyncLabel] === 'true';

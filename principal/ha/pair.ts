@@ -8,12 +8,13 @@ import type { PrincipalSettings } from '../settings.ts';
 import { ActiveLease } from './active-lease.ts';
 import { type ActiveHub, drainMs, startActiveHub } from './active-phase.ts';
 import { nobodyFollows } from './follower-lease.ts';
-import { type HubRole, OwnRole, type Role, roleLeft, SharedRole } from './hub-role.ts';
+import { type HubRole, type HubRoleName, OwnRole, roleLeft, SharedRole } from './hub-role.ts';
 import { type HaMetrics, haMetrics } from './metrics.ts';
 import type { HaSettings } from './settings.ts';
 import type { Standby } from './standby.ts';
 import { startStandbyHub } from './standby-phase.ts';
 import { demotionObjection, type HaState, HaStateMachine, promotionObjection } from './states.ts';
+import { haStatus, type KnownPeer } from './status.ts';
 
 /** How long a promotion waits for the Lease; argocd-agentctl waits 30 s for the answer. */
 const promotionMs = 25_000;
@@ -86,16 +87,15 @@ class Pair {
   readonly #logger: Logger;
   #active: ActiveHub | undefined;
   #standby: Standby | undefined;
-  #peer: { readonly isReachable: boolean; readonly state: HaState | undefined } = {
-    isReachable: false,
-    state: undefined,
-  };
+  #peer: KnownPeer = { isReachable: false, state: undefined };
   /** What runs, and for which role; it ends when the hub has another one. */
   #phase = new AbortController();
-  #phaseRole: Role | undefined;
+  #phaseRole: HubRoleName | undefined;
   #isServing = false;
   /** Whether no principal of this hub needs the Lease when this one is not active any more. */
   #isLast = true;
+  /** Aborted by an order that joins a change of the role. */
+  #ordered = new AbortController();
   #promotion: Order | undefined;
   #demotion: Order | undefined;
   #problem: string | undefined = 'waiting for the API server';
@@ -138,7 +138,7 @@ class Pair {
           await this.#bePromoted();
           break;
         case 'demoting':
-          await this.#changeEnds('demoting');
+          await this.#beDemoted();
           break;
       }
     }
@@ -146,33 +146,15 @@ class Pair {
   }
 
   status(): HAStatusResponse {
-    const { ha } = this.#options;
-    const followers = this.#active?.source.followers ?? [];
-    const isActive = this.#machine.current === 'active';
-    const lag = this.#lag();
-    const peerState = isActive
-      ? followers.length === 0
-        ? ''
-        : followers.some((one) => one.isReady)
-          ? 'replicating'
-          : 'syncing'
-      : this.#standby?.isConnected
-        ? 'active'
-        : (this.#peer.state ?? '');
-    return {
+    return haStatus({
+      ha: this.#options.ha,
       state: this.#machine.current,
-      preferredRole: ha.role,
-      peerAddress: ha.peer?.address ?? '',
-      peerReachable: isActive ? followers.length > 0 : this.#standby?.isConnected === true || this.#peer.isReachable,
-      peerState,
-      connectedReplicas: followers.length,
-      lastEventTimestamp: BigInt(this.#active?.source.lastChange ?? this.#standby?.lastEventAt ?? 0),
-      lastSequenceNum: this.#standby?.lastSequence ?? highestSequence(followers),
-      connectedAgents: this.#active?.connectedAgents() ?? 0,
+      active: this.#active,
+      standby: this.#standby,
+      peer: this.#peer,
+      lag: this.#lag(),
       fencing: this.#lease?.description ?? `none: ${unfenced}`,
-      lagObjects: BigInt(lag.objects),
-      lagSeconds: lag.ms / 1000,
-    };
+    });
   }
 
   async promote(force: boolean): Promise<string> {
@@ -180,7 +162,7 @@ class Pair {
       this.#promotion === undefined
         ? promotionObjection(this.#machine.current, force)
         : 'a promotion is under way already';
-    if (objection !== undefined) {
+    if (objection !== undefined && !this.#joins('promoting', this.#promotion)) {
       throw new GrpcError(grpcStatus.failedPrecondition, objection);
     }
     this.#logger.warn({ force, state: this.#machine.current }, 'an operator promotes this hub');
@@ -211,8 +193,20 @@ class Pair {
     }
   }
 
-  /** @throws GrpcError when the role is another one meanwhile, or cannot be recorded */
-  async #begin(from: Role, to: Role): Promise<void> {
+  /** Whether an order joins another principal that has begun. */
+  #joins(role: HubRoleName, order: Order | undefined): boolean {
+    return this.#role.current === role && order === undefined;
+  }
+
+  /**
+   * Begins to change the role, or joins another principal that has begun, and may have died.
+   * @throws GrpcError when the role is another one meanwhile, or cannot be recorded
+   */
+  async #begin(from: HubRoleName, to: HubRoleName): Promise<void> {
+    if (this.#role.current === to) {
+      this.#ordered.abort();
+      return;
+    }
     const isBegun = await this.#role.change(from, to).catch((cause: Error) => {
       throw new GrpcError(grpcStatus.unavailable, `the role of this hub cannot be recorded: ${cause.message}`);
     });
@@ -336,9 +330,20 @@ class Pair {
     await this.#roleIs('promoting', problem === undefined ? 'active' : 'standby');
   }
 
-  /** Waits for the principal that changes the role of the hub; when it does not come to an end, the hub is a standby. */
-  async #changeEnds(role: Role): Promise<void> {
-    const { signal } = this.#options.program;
+  async #beDemoted(): Promise<void> {
+    if (this.#demotion === undefined) {
+      return await this.#changeEnds('demoting');
+    }
+    await this.#demoted(false, false);
+  }
+
+  /**
+   * Waits for the principal that changes the role of the hub, or for an order to join it; when it does not come to an end, the hub
+   * is a standby.
+   */
+  async #changeEnds(role: HubRoleName): Promise<void> {
+    this.#ordered = new AbortController();
+    const signal = AbortSignal.any([this.#options.program.signal, this.#ordered.signal]);
     if (!(await roleLeft(this.#role, role, changeMs * (1 + Math.random() / 4), signal)) && !signal.aborted) {
       this.#logger.warn({ role }, 'the principal that was changing the role of this hub has not come to an end');
       await this.#roleIs(role, 'standby');
@@ -346,7 +351,7 @@ class Pair {
   }
 
   /** Records the role, for as long as it takes. */
-  async #roleIs(from: Role, to: Role): Promise<void> {
+  async #roleIs(from: HubRoleName, to: HubRoleName): Promise<void> {
     const { signal } = this.#options.program;
     try {
       await retryForever('record the role of this hub', () => this.#role.change(from, to), {
@@ -399,7 +404,7 @@ class Pair {
     }
   }
 
-  #newPhase(role: Role): AbortSignal {
+  #newPhase(role: HubRoleName): AbortSignal {
     const phase = new AbortController();
     this.#phase = phase;
     this.#phaseRole = role;
@@ -488,10 +493,6 @@ class Pair {
       }
     }
   }
-}
-
-function highestSequence(followers: readonly { readonly sequence: bigint }[]): bigint {
-  return followers.map(({ sequence }) => sequence).sort((a, b) => (a < b ? 1 : -1))[0] ?? 0n;
 }
 
 function newOrder(): Order {

@@ -171,3 +171,19 @@ test('the former active hub follows when it comes back: the Lease says who was a
   const recorded = await hubs.second.cluster.client.get(leases, role);
   expect(recorded?.metadata.annotations?.[annotations.hubRole]).toBe('standby');
 });
+
+test('an order to another principal goes on with a change of the role whose principal has died', async () => {
+  const { client } = hubs.second.cluster;
+  const role = { namespace, name: 'argocd-agent.hub-role' };
+  const [one] = hubs.first.principals;
+  expect(await one?.admin.demote()).toBe('replicating');
+  // As the one leaves it that dies in between.
+  await client.mergePatch(leases, role, { metadata: { annotations: { [annotations.hubRole]: 'promoting' } } });
+  await Promise.all(
+    hubs.second.principals.map(({ principal }) => principal.says(/principal of the pair is disconnected/)),
+  );
+  const began = performance.now();
+  expect(await hubs.second.principals[1]?.admin.promote(true)).toBe('active');
+  expect(performance.now() - began, 'without it: after a minute').toBeLessThan(40_000);
+  await isActive(hubs.second);
+});

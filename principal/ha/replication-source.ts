@@ -11,7 +11,7 @@ import type {
   Resource,
 } from '../../proto/gen/replicationapi/replication.ts';
 import { Follower, sentObject } from './follower.ts';
-import { isKeptOut, type ReplicatedKind } from './kinds.ts';
+import { isKeptOut, keptOutReason, type ReplicatedKind } from './kinds.ts';
 import { OnBothHubs } from './on-both-hubs.ts';
 
 /** As in argocd-agent. */
@@ -279,9 +279,7 @@ export class ReplicationSource {
     }
     try {
       const present = await this.#options.client.get(kind.type, { namespace, name }, this.#options.signal);
-      return present === undefined
-        ? { resource, status: 'deleted', reason: '' }
-        : unknown(resource, 'it exists and is kept out of replication');
+      return present === undefined ? { resource, status: 'deleted', reason: '' } : unknown(resource, keptOutReason);
     } catch (error) {
       this.#options.logger.warn({ error }, 'an object that a standby asks about cannot be read');
       return unknown(resource, 'it cannot be read now');

@@ -13,14 +13,15 @@ import { asFollower } from './follower-lease.ts';
 import { replicatedKinds } from './kinds.ts';
 import { Standby } from './standby.ts';
 import { StandbyWriter } from './standby-writer.ts';
-import { type HaState, refusalIn } from './states.ts';
+import { refusalIn } from './states.ts';
+import type { KnownPeer } from './status.ts';
 
 /** What happens to a principal of a standby hub. */
 export interface StandbyListener {
   /** This principal follows the other hub from now on, or, undefined, does not any more. */
   follows(standby: Standby | undefined): void;
   /** The other hub cannot be followed; what is known of it. */
-  disconnected(peer: { readonly isReachable: boolean; readonly state: HaState | undefined }): void;
+  disconnected(peer: KnownPeer): void;
 }
 
 /**

@@ -10,10 +10,16 @@ import {
   targets,
   WireError,
 } from '../../lib/wire/index.ts';
-import type { ReplicatedEvent, ReplicationSnapshot, Resource } from '../../proto/gen/replicationapi/replication.ts';
+import type {
+  ConfirmMissingResourceResult,
+  ReplicatedEvent,
+  ReplicationSnapshot,
+  Resource,
+} from '../../proto/gen/replicationapi/replication.ts';
 import { IncomingChanges } from './incoming-changes.ts';
-import { isKeptOut, type ReplicatedKind, wasOnBothHubs } from './kinds.ts';
+import { isKeptOut, keptOutReason, type ReplicatedKind, wasOnBothHubs } from './kinds.ts';
 import type { StandbyMetrics } from './metrics.ts';
+import { News, replicatedKey } from './news.ts';
 import { type StandbyWriter, UnusableObjectError } from './standby-writer.ts';
 import { type HaState, stateOfRefusal } from './states.ts';
 
@@ -48,6 +54,8 @@ export interface StandbyOptions {
   disconnected(peer: { readonly isReachable: boolean; readonly state: HaState | undefined }): void;
   readonly metrics: StandbyMetrics;
   readonly backoff?: typeof defaultBackoff;
+  /** Default: connectPrimary. */
+  readonly connect?: typeof connectPrimary;
   readonly logger: Logger;
 }
 
@@ -110,12 +118,12 @@ export class Standby {
   }
 
   async #connection(signal: AbortSignal, succeeded: () => void): Promise<void> {
-    const { server, tls } = this.#options;
+    const { server, tls, connect = connectPrimary } = this.#options;
     const end = new AbortController();
     const unlisten = onAbort(signal, () => end.abort(signal.reason));
     let connection: PrimaryConnection | undefined;
     try {
-      connection = await connectPrimary({ server, tls: tls(), signal: end.signal });
+      connection = await connect({ server, tls: tls(), signal: end.signal });
       await this.#follow(connection, end, signal, succeeded);
     } catch (error) {
       // The end of the stream says more than the calls that ended with it.
@@ -163,7 +171,7 @@ export class Standby {
     });
     const running = changes.run(writing.signal);
     try {
-      const first = await this.#takeSnapshot(connection, changes, news, end.signal);
+      const first = await this.#firstSnapshot(connection, changes, news, end.signal);
       if (changes.lag > 0) {
         logger.warn(
           { objects: changes.lag, atMostSeconds: unwrittenMs / 1_000 },
@@ -189,6 +197,38 @@ export class Standby {
       }
       writing.abort();
       await running;
+    }
+  }
+
+  /**
+   * Takes a snapshot, and another one while it is not known what became of an object that both hubs have had: acknowledged is what
+   * this hub has alike, deletions included. An object that the active hub cannot tell of must not keep the standby from following.
+   */
+  async #firstSnapshot(
+    connection: PrimaryConnection,
+    changes: IncomingChanges,
+    news: News,
+    signal: AbortSignal,
+  ): Promise<bigint> {
+    const until = performance.now() + unwrittenMs;
+    const backoff = new Backoff({ initialMs: 500, maxMs: snapshotPauseMs });
+    for (;;) {
+      const { sequence, unknown } = await this.#takeSnapshot(connection, changes, news, signal);
+      if (unknown === 0) {
+        return sequence;
+      }
+      const isLate = performance.now() > until;
+      this.#options.logger.warn(
+        { objects: unknown, atMostSeconds: unwrittenMs / 1_000 },
+        isLate
+          ? 'the active hub does not tell what became of objects that were on both hubs: they stay here'
+          : 'the active hub cannot tell yet what became of objects that were on both hubs; this principal follows when it can',
+      );
+      if (isLate) {
+        return sequence;
+      }
+      await sleep(backoff.next(), signal);
+      signal.throwIfAborted();
     }
   }
 
@@ -283,13 +323,16 @@ export class Standby {
     }
   }
 
-  /** Makes this hub like the active one. Returns the number from which events follow. */
+  /**
+   * Makes this hub like the active one. Returns the number from which events follow, and of how many objects that are missing on the
+   * active hub it is not known whether they were deleted there.
+   */
   async #takeSnapshot(
     connection: PrimaryConnection,
     changes: IncomingChanges,
     news: News,
     signal: AbortSignal,
-  ): Promise<bigint> {
+  ): Promise<{ readonly sequence: bigint; readonly unknown: number }> {
     const { kinds, agents, logger, metrics } = this.#options;
     news.begin();
     const snapshot = await connection.snapshot();
@@ -305,7 +348,7 @@ export class Standby {
       const turns = new Semaphore(writersOfSnapshot);
       const work = resourcesOf(snapshot, kind.name).map((resource) =>
         turns.run(async () => {
-          present.add(keyOf(kind, resource));
+          present.add(replicatedKey(kind, resource));
           if (resource.data.length === 0 || news.isTouched(kind, resource)) {
             return;
           }
@@ -314,13 +357,13 @@ export class Standby {
       );
       await Promise.all(work);
     }
-    await this.#removeMissing(connection, snapshot, present, news, signal);
+    const unknown = await this.#removeMissing(connection, snapshot, present, news, signal);
     logger.info(
       { objects: present.size, agents: snapshot.agents.length },
       'a snapshot of the active hub was taken over',
     );
     news.end();
-    return lastSequenceNum;
+    return { sequence: lastSequenceNum, unknown };
   }
 
   async #putFromSnapshot(
@@ -352,26 +395,27 @@ export class Standby {
     }
   }
 
-  /** Deletes what both hubs have had and the active one has not any more. */
+  /** Deletes what both hubs have had and the active one has not any more. Returns of how many objects that is not known. */
   async #removeMissing(
     connection: PrimaryConnection,
     snapshot: ReplicationSnapshot,
     present: ReadonlySet<string>,
     news: News,
     signal: AbortSignal,
-  ): Promise<void> {
+  ): Promise<number> {
     const { kinds, writer, logger, metrics } = this.#options;
+    let unknown = 0;
     const own: string[] = [];
     const missing: { kind: ReplicatedKind; object: KubeObject }[] = [];
     for (const kind of kinds.filter(({ name }) => name !== 'GPGKey').reverse()) {
       for (const object of kind.informer.list()) {
-        if (present.has(keyOf(kind, object.metadata)) || !kind.includes(object) || isKeptOut(object)) {
+        if (present.has(replicatedKey(kind, object.metadata)) || !kind.includes(object) || isKeptOut(object)) {
           continue;
         }
         if (wasOnBothHubs(object)) {
           missing.push({ kind, object });
         } else if (kind.name === 'Application' || kind.name === 'ApplicationSet') {
-          own.push(keyOf(kind, object.metadata));
+          own.push(replicatedKey(kind, object.metadata));
         }
       }
     }
@@ -397,20 +441,25 @@ export class Standby {
         })),
       });
       const answers = new Map(
-        results.map(({ resource, status }) => [`${resource?.kind}/${resource?.namespace}/${resource?.name}`, status]),
+        results.map((one): [string, ConfirmMissingResourceResult] => {
+          const { kind = '', namespace = '', name = '' } = one.resource ?? {};
+          return [`${kind}/${namespace}/${name}`, one];
+        }),
       );
       for (const { kind, object } of asked) {
-        const key = keyOf(kind, object.metadata);
+        const key = replicatedKey(kind, object.metadata);
         const answer = answers.get(key);
-        if (answer === 'deleted') {
+        if (answer?.status === 'deleted') {
           await writer.remove(kind, object.metadata, signal, {
             isCurrent: () => !news.isTouched(kind, object.metadata),
           });
-        } else {
+        } else if (answer?.reason !== keptOutReason) {
+          unknown++;
           news.need();
         }
       }
     }
+    return unknown;
   }
 }
 
@@ -422,55 +471,9 @@ const followed: ReadonlySet<string> = new Set([
   eventTypes.delete,
 ]);
 
-/** What arrived while a snapshot was being taken, which is newer than the snapshot; and whether another one is needed. */
-class News {
-  #touched: Set<string> | undefined;
-  #isNeeded = false;
-  #wake: () => void = () => undefined;
-
-  /** A snapshot is about to be asked for. */
-  begin(): void {
-    this.#touched = new Set();
-    this.#isNeeded = false;
-  }
-
-  /** The snapshot has been written. */
-  end(): void {
-    this.#touched = undefined;
-  }
-
-  touched(kind: ReplicatedKind, ref: ObjectKey): void {
-    this.#touched?.add(keyOf(kind, ref));
-  }
-
-  isTouched(kind: ReplicatedKind, ref: ObjectKey): boolean {
-    return this.#touched?.has(keyOf(kind, ref)) === true;
-  }
-
-  /** Something cannot be followed event by event. */
-  need(): void {
-    this.#isNeeded = true;
-    this.#wake();
-  }
-
-  /** Waits until a snapshot is needed, which is true then, or for `ms`. */
-  async wait(ms: number, signal: AbortSignal): Promise<boolean> {
-    if (!this.#isNeeded) {
-      const { promise, resolve } = Promise.withResolvers<void>();
-      this.#wake = resolve;
-      await Promise.race([promise, sleep(ms, signal)]);
-    }
-    return this.#isNeeded;
-  }
-}
-
 function resourcesOf(snapshot: ReplicationSnapshot, kind: string): Resource[] {
   const all = [...snapshot.principalResources, ...snapshot.agents.flatMap(({ resources }) => resources)];
   return all.filter((resource) => resource.kind === kind);
-}
-
-function keyOf(kind: ReplicatedKind, { namespace = '', name }: ObjectKey): string {
-  return `${kind.name}/${namespace}/${name}`;
 }
 
 function stateOf(error: unknown): HaState | undefined {

@@ -1,0 +1,237 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { events, isNotFound } from '../../lib/kube/index.ts';
+import { haAdminClient } from '../../lib/wire/index.ts';
+import { namespace, pairApplications } from '../pair/index.ts';
+import type { Random } from '../random/index.ts';
+import { persist } from '../suites/persist.ts';
+import type { Cluster } from '../testbed/index.ts';
+import type { Ledger, WantedApplication } from './ledger.ts';
+import type { ChaosStage, StagedHub, StagedPrincipal } from './stage.ts';
+import type { Users } from './users.ts';
+
+const statusMs = 3_000;
+/** `promote` waits 25 s for the Lease, and `demote` up to 30 s for its hub and a standby. */
+const orderMs = 60_000;
+/** How long a failover may take beside all other faults. */
+const patienceMs = 240_000;
+const lookEveryMs = 250;
+/** How long users go on at a hub whose principals are all dead. */
+const unheardMs = 1_500;
+/** How old a change can be that the active hub's principal has not seen yet when it says that nothing is left. */
+const unseenMs = 3_000;
+
+/** Who {@link HubOperator} works with. */
+export interface HubOperatorOptions {
+  readonly stage: ChaosStage;
+  readonly users: Pick<Users, 'pause' | 'resume'>;
+  readonly ledger: Ledger;
+  readonly random: Random;
+  readonly log: (line: string) => void;
+}
+
+/** The operator of two hubs: turns the fleet from one to the other, in order or after the active one has died. */
+export class HubOperator {
+  /** What failovers lost, and those that did not succeed, in words. */
+  readonly findings: string[] = [];
+  planned = 0;
+  unplanned = 0;
+  /** Edits that a hub which died had not told the other one. */
+  undone = 0;
+  readonly #options: HubOperatorOptions;
+  /** When the standby had everything last, by the monotonic clock, ms. */
+  #inStepAt = 0;
+
+  constructor(options: HubOperatorOptions) {
+    this.#options = options;
+  }
+
+  /** Turns the fleet at random until aborted; one failover that has begun comes to its end. */
+  async run(everyMs: number, signal: AbortSignal): Promise<void> {
+    const { random, log } = this.#options;
+    const watching = this.#watch(signal);
+    for (let isPlanned = random.chance(0.5); !signal.aborted; isPlanned = !isPlanned) {
+      const waitMs = random.integer(Math.round(everyMs * 0.6), Math.round(everyMs * 1.4));
+      await sleep(waitMs, undefined, { signal }).catch(() => undefined);
+      if (signal.aborted) {
+        break;
+      }
+      const began = performance.now();
+      const what = isPlanned ? 'planned failover' : 'failover after the death of the active hub';
+      const { standby } = this.#options.stage;
+      log(`${what} to ${standby?.name}`);
+      try {
+        await (isPlanned ? this.#planned() : this.#unplanned());
+        log(`${what}: ${standby?.name} is active after ${((performance.now() - began) / 1000).toFixed(1)} s`);
+      } catch (error) {
+        this.findings.push(`${what} to ${standby?.name}: ${(error as Error).message}`);
+        return;
+      }
+    }
+    await watching;
+  }
+
+  async #planned(): Promise<void> {
+    const { stage, users } = this.#options;
+    await users.pause();
+    const pausedAt = performance.now();
+    await this.#until('the standby has everything', async () => (await this.#look()) > pausedAt + unseenMs);
+    await this.#order(stage.active, 'demote');
+    await this.#takeOver(Number.POSITIVE_INFINITY);
+    this.planned++;
+    users.resume();
+  }
+
+  async #unplanned(): Promise<void> {
+    const { stage, users } = this.#options;
+    const former = stage.active;
+    await Promise.all(former.principals.map(({ part }) => part.hold()));
+    const knownAt = this.#inStepAt - unseenMs;
+    await sleep(unheardMs);
+    await users.pause();
+    await former.cluster.apiServer.kill();
+    const orphans = await this.#takeOver(knownAt);
+    this.unplanned++;
+    users.resume();
+    await former.cluster.apiServer.restart();
+    await this.#cleanUp(orphans, former);
+    for (const { part } of former.principals) {
+      part.release();
+    }
+  }
+
+  /** Promotes the standby, and takes what it has for what users want. */
+  async #takeOver(knownAt: number): Promise<readonly WantedApplication[]> {
+    const { stage, ledger } = this.#options;
+    const { standby } = stage;
+    if (standby === undefined) {
+      throw new Error('there is no other hub');
+    }
+    await this.#order(standby, 'promote');
+    const seen = await persist(() => standby.cluster.client.list(pairApplications));
+    stage.turn();
+    this.#inStepAt = 0;
+    ledger.excuseOperations();
+    const orphans: WantedApplication[] = [];
+    for (const { name } of stage.agents.filter(({ mode }) => mode === 'managed')) {
+      const own = seen.filter(({ metadata }) => metadata.namespace === name);
+      const takeover = ledger.moved(name, own, knownAt);
+      this.findings.push(...takeover.lost);
+      this.undone += takeover.undone;
+      orphans.push(...takeover.orphans);
+    }
+    return orphans;
+  }
+
+  /** What was made on the hub that died, and on no other one, is deleted there by hand: docs/second-hub.md. */
+  async #cleanUp(orphans: readonly WantedApplication[], former: StagedHub): Promise<void> {
+    for (const { agent, name } of orphans) {
+      await this.#deleteByHand(former.cluster, { namespace: agent, name }, agent);
+    }
+  }
+
+  /**
+   * Deletes the copies that the new active hub does not know, as its Events ask for: of Applications that were made on the former one
+   * alone, and of those that were deleted there before their agent heard of it.
+   */
+  async deleteKeptCopies(): Promise<void> {
+    const { stage, ledger } = this.#options;
+    const found = await persist(() => stage.hub.client.list(events, { namespace }));
+    for (const { reason, note = '' } of found) {
+      const [, agent = '', name = ''] = /keeps Application (\S+)\/(\S+), which another principal made/.exec(note) ?? [];
+      const cluster = stage.agents.find((one) => one.name === agent)?.cluster;
+      if (reason === 'ApplicationKept' && cluster !== undefined && ledger.find(agent, name) === undefined) {
+        await this.#deleteByHand(cluster, { namespace, name }, agent);
+      }
+    }
+  }
+
+  async #deleteByHand({ client }: Cluster, key: { namespace: string; name: string }, agent: string): Promise<void> {
+    const found = await persist(() => client.get(pairApplications, key));
+    if (found === undefined) {
+      return;
+    }
+    const { uid = '' } = found.metadata;
+    this.#options.ledger.meddle(agent, key.name, uid);
+    const gone = (error: unknown) => {
+      if (!isNotFound(error)) {
+        throw error;
+      }
+    };
+    const free = { metadata: { uid, finalizers: null } };
+    await persist(() => client.mergePatch(pairApplications, key, free)).catch(gone);
+    await persist(() => client.delete(pairApplications, key, { uid })).catch(gone);
+  }
+
+  /** Orders it from one principal after the other, until all that run have done it. */
+  async #order(hub: StagedHub, order: 'demote' | 'promote'): Promise<void> {
+    let attempts = 0;
+    let problem = '';
+    const isDone = async () => {
+      const states = await Promise.all(hub.principals.map((one) => this.#stateOf(one)));
+      return order === 'promote' ? states.includes('active') : !states.includes('active');
+    };
+    await this.#until(
+      () => `${hub.name} does not ${order}: ${problem}`,
+      async () => {
+        if (attempts > 0 && (await isDone())) {
+          return true;
+        }
+        const up = hub.principals.filter(({ part }) => part.isUp);
+        if (up.length === 0) {
+          return false;
+        }
+        const { adminAddress: address, part } = this.#options.random.pick(up);
+        const admin = haAdminClient({ address, timeoutMs: orderMs });
+        try {
+          // With the Lease force is safe. A principal that was started again does not know what it had received.
+          await (order === 'demote' ? admin.demote() : admin.promote(attempts > 0));
+          return true;
+        } catch (error) {
+          problem = `${part.name}: ${(error as Error).message}`;
+          return false;
+        } finally {
+          attempts++;
+        }
+      },
+    );
+  }
+
+  async #watch(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await this.#look();
+      await sleep(lookEveryMs, undefined, { signal }).catch(() => undefined);
+    }
+  }
+
+  /** Asks the active hub whether the standby has everything; when that was so last. */
+  async #look(): Promise<number> {
+    const now = performance.now();
+    const { active } = this.#options.stage;
+    const found = await Promise.all(active.principals.map((one) => this.#statusOf(one)));
+    const hasAll = found.some(
+      (one) => one?.state === 'active' && one.peerState === 'replicating' && one.lagObjects === 0n,
+    );
+    if (hasAll && active === this.#options.stage.active) {
+      this.#inStepAt = now;
+    }
+    return this.#inStepAt;
+  }
+
+  async #stateOf(principal: StagedPrincipal): Promise<string | undefined> {
+    return (await this.#statusOf(principal))?.state;
+  }
+
+  async #statusOf({ adminAddress: address, part }: StagedPrincipal) {
+    const admin = haAdminClient({ address, timeoutMs: statusMs });
+    return part.isUp ? await admin.status().catch(() => undefined) : undefined;
+  }
+
+  async #until(what: string | (() => string), isSo: () => Promise<boolean>): Promise<void> {
+    for (const began = performance.now(); !(await isSo()); ) {
+      if (performance.now() - began > patienceMs) {
+        throw new Error(`not within ${patienceMs / 1000} s: ${typeof what === 'string' ? what : what()}`);
+      }
+      await sleep(lookEveryMs);
+    }
+  }
+}

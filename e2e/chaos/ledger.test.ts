@@ -1,0 +1,68 @@
+import { expect, test } from 'vitest';
+import type { ArgoObject } from '../pair/index.ts';
+import { Ledger } from './ledger.ts';
+
+// What another hub must have had when it takes over, and what it may lack.
+
+const spec = (revision: string) => ({ source: { targetRevision: revision } });
+const seen = (name: string, revision: string, more: object = {}): ArgoObject => ({
+  metadata: { name, uid: `${name}-2`, ...more },
+  spec: spec(revision),
+});
+const always = Number.POSITIVE_INFINITY;
+
+function wantedSoFar() {
+  const ledger = new Ledger();
+  const want = (name: string, revision: string) =>
+    ledger.want({ agent: 'cluster1', name, uid: `${name}-1`, spec: spec(revision) });
+  want('web', 'v1');
+  want('old', 'v1');
+  const knownAt = performance.now();
+  while (performance.now() <= knownAt) {
+    // The next versions are later.
+  }
+  return { ledger, want, knownAt };
+}
+
+test('a hub that was told everything must have everything', () => {
+  const { ledger, want } = wantedSoFar();
+  want('web', 'v2');
+  const { lost } = ledger.moved('cluster1', [seen('web', 'v1'), seen('old', 'v1')], always);
+  expect(lost).toEqual([expect.stringMatching(/^cluster1\/web: the hub that took over has .*v1.*, wanted was .*v2/)]);
+});
+
+test('what was wanted when the hub had everything may not be missing, nor be older', () => {
+  const { ledger, want } = wantedSoFar();
+  want('web', 'v2');
+  const second = performance.now();
+  const { lost } = ledger.moved('cluster1', [seen('web', 'v1')], second);
+  expect(lost).toHaveLength(2);
+});
+
+test('later edits may be undone: what the hub has is wanted from then on', () => {
+  const { ledger, want, knownAt } = wantedSoFar();
+  want('web', 'v2');
+  want('new', 'v1');
+  ledger.drop({ agent: 'cluster1', name: 'old', uid: 'old-1', spec: spec('v1') });
+  const takeover = ledger.moved('cluster1', [seen('web', 'v1'), seen('old', 'v1')], knownAt);
+  expect(takeover).toMatchObject({ lost: [], undone: 3, orphans: [{ name: 'new' }] });
+  expect(ledger.wanted.map(({ name, uid, spec: now }) => [name, uid, now]).sort()).toEqual([
+    ['old', 'old-2', spec('v1')],
+    ['web', 'web-2', spec('v1')],
+  ]);
+});
+
+test('a copy of an Application that a user deletes on the second hub may be of the one on the first', () => {
+  const { ledger } = wantedSoFar();
+  ledger.moved('cluster1', [seen('web', 'v1'), seen('old', 'v1')], always);
+  ledger.drop({ agent: 'cluster1', name: 'web', uid: 'web-2', spec: spec('v1') });
+  expect(ledger.isTakenAway('web-1')).toBe(true);
+  expect(ledger.isTakenAway('old-1')).toBe(false);
+});
+
+test('an Application that is being deleted is not there any more', () => {
+  const { ledger } = wantedSoFar();
+  const leaving = seen('web', 'v1', { deletionTimestamp: '2026-01-01T00:00:00Z' });
+  const { lost } = ledger.moved('cluster1', [leaving, seen('old', 'v1')], always);
+  expect(lost).toHaveLength(1);
+});

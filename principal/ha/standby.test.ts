@@ -1,0 +1,87 @@
+import { expect, test } from 'vitest';
+import { annotations } from '../../lib/argocd/index.ts';
+import { argoApplications } from '../../lib/bridge/index.ts';
+import type { Informer, KubeObject } from '../../lib/kube/index.ts';
+import { type PrimaryConnection, targets } from '../../lib/wire/index.ts';
+import { keptOutReason, type ReplicatedKind } from './kinds.ts';
+import { Standby } from './standby.ts';
+import type { StandbyWriter } from './standby-writer.ts';
+
+// What a standby acknowledges first: it knows what became of everything that both hubs have had.
+
+const nothing = () => undefined;
+const logger = { debug: nothing, info: nothing, warn: nothing, error: nothing };
+const metrics = {
+  rejected: nothing,
+  forwarded: nothing,
+  received: nothing,
+  processed: nothing,
+  failed: nothing,
+  gap: nothing,
+  reconciled: nothing,
+  reconnected: nothing,
+  snapshot: nothing,
+  onlyHere: nothing,
+};
+
+/** A standby with one Application, which the active hub has no more. `answers` are what that says of it, one after the other. */
+function missingOne(...answers: readonly { readonly status: string; readonly reason?: string }[]) {
+  const said: string[] = [];
+  const stop = new AbortController();
+  const web = { metadata: { namespace: 'cluster1', name: 'web', annotations: { [annotations.onBothHubs]: 'true' } } };
+  const kind: ReplicatedKind = {
+    name: 'Application',
+    target: targets.application,
+    type: argoApplications,
+    informer: { list: () => [web] } as unknown as Informer<KubeObject>,
+    includes: () => true,
+    yields: false,
+  };
+  let asked = 0;
+  const connection: PrimaryConnection = {
+    subscribe: () => ({
+      acknowledge: (sequence) => {
+        said.push(`acknowledged ${sequence}`);
+        stop.abort();
+      },
+      pause: nothing,
+      resume: nothing,
+    }),
+    snapshot: async () => ({ agents: [], lastSequenceNum: 0n, principalResources: [] }),
+    status: async () => ({ currentSequenceNum: 0n, pendingEvents: 0, lastEventUnix: 0n, connectedReplicas: 1 }),
+    confirm: async ({ resources }) => {
+      const { status = '', reason = '' } = answers[asked++] ?? {};
+      said.push(status);
+      return { results: resources.map((resource) => ({ resource, status, reason })) };
+    },
+    explain: async () => {
+      throw new Error('the connection works');
+    },
+    destroy: nothing,
+  };
+  const standby = new Standby({
+    server: 'hub1:443',
+    tls: () => 'plaintext',
+    kinds: [kind],
+    writer: { remove: async () => void said.push('removed') } as unknown as StandbyWriter,
+    agents: nothing,
+    synced: nothing,
+    disconnected: nothing,
+    metrics,
+    connect: async () => connection,
+    logger,
+  });
+  return { said, ended: standby.run(stop.signal) };
+}
+
+test('while the active hub cannot tell of an object, nothing is acknowledged: it may have been deleted', async () => {
+  const { said, ended } = missingOne({ status: 'unknown', reason: 'it cannot be read now' }, { status: 'deleted' });
+  await ended;
+  expect(said).toEqual(['unknown', 'deleted', 'removed', 'acknowledged 0']);
+});
+
+test('an object of the active hub alone is nothing to wait for', async () => {
+  const { said, ended } = missingOne({ status: 'unknown', reason: keptOutReason });
+  await ended;
+  expect(said).toEqual(['unknown', 'acknowledged 0']);
+});
