@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { events, isNotFound } from '../../lib/kube/index.ts';
 import { haAdminClient } from '../../lib/wire/index.ts';
-import { namespace, pairApplications } from '../pair/index.ts';
+import { type ArgoObject, namespace, pairApplications } from '../pair/index.ts';
 import type { Random } from '../random/index.ts';
 import { persist } from '../suites/persist.ts';
 import type { Cluster } from '../testbed/index.ts';
-import type { Ledger, WantedApplication } from './ledger.ts';
+import type { Ledger } from './ledger.ts';
 import type { ChaosStage, StagedHub, StagedPrincipal } from './stage.ts';
 import type { Users } from './users.ts';
 
@@ -89,18 +89,18 @@ export class HubOperator {
     await sleep(unheardMs);
     await users.pause();
     await former.cluster.apiServer.kill();
-    const orphans = await this.#takeOver(knownAt);
+    const taken = await this.#takeOver(knownAt);
     this.unplanned++;
     users.resume();
     await former.cluster.apiServer.restart();
-    await this.#cleanUp(orphans, former);
+    await this.#cleanUp(taken, former);
     for (const { part } of former.principals) {
       part.release();
     }
   }
 
-  /** Promotes the standby, and takes what it has for what users want. */
-  async #takeOver(knownAt: number): Promise<readonly WantedApplication[]> {
+  /** Promotes the standby, and takes what it has for what users want. Returns that. */
+  async #takeOver(knownAt: number): Promise<readonly ArgoObject[]> {
     const { stage, ledger } = this.#options;
     const { standby } = stage;
     if (standby === undefined) {
@@ -111,21 +111,23 @@ export class HubOperator {
     stage.turn();
     this.#inStepAt = 0;
     ledger.excuseOperations();
-    const orphans: WantedApplication[] = [];
     for (const { name } of stage.agents.filter(({ mode }) => mode === 'managed')) {
       const own = seen.filter(({ metadata }) => metadata.namespace === name);
       const takeover = ledger.moved(name, own, knownAt);
       this.findings.push(...takeover.lost);
       this.undone += takeover.undone;
-      orphans.push(...takeover.orphans);
     }
-    return orphans;
+    return seen;
   }
 
-  /** What was made on the hub that died, and on no other one, is deleted there by hand: docs/second-hub.md. */
-  async #cleanUp(orphans: readonly WantedApplication[], former: StagedHub): Promise<void> {
-    for (const { agent, name } of orphans) {
-      await this.#deleteByHand(former.cluster, { namespace: agent, name }, agent);
+  /** What is on the hub that died, and on no other one, is deleted there by hand: docs/second-hub.md. */
+  async #cleanUp(taken: readonly ArgoObject[], former: StagedHub): Promise<void> {
+    const known = new Set(taken.map(({ metadata: { namespace, name } }) => `${namespace}/${name}`));
+    for (const { name: agent } of this.#options.stage.agents.filter(({ mode }) => mode === 'managed')) {
+      const there = await persist(() => former.cluster.client.list(pairApplications, { namespace: agent }));
+      for (const { metadata } of there.filter(({ metadata: { name } }) => !known.has(`${agent}/${name}`))) {
+        await this.#deleteByHand(former.cluster, { namespace: agent, name: metadata.name }, agent);
+      }
     }
   }
 

@@ -38,8 +38,6 @@ export interface Takeover {
   readonly lost: readonly string[];
   /** Edits that the other hub had not been told yet. Users see what it has. */
   readonly undone: number;
-  /** Applications that were made on the former hub alone: their copies stay on their clusters, as documented. */
-  readonly orphans: readonly WantedApplication[];
 }
 
 /** What must be so when all is over: the edits that were accepted, and the syncs that were asked for. */
@@ -96,7 +94,6 @@ export class Ledger {
    */
   moved(agent: string, seen: readonly ArgoObject[], knownAt: number): Takeover {
     const lost: string[] = [];
-    const orphans: WantedApplication[] = [];
     let undone = 0;
     for (const [key, versions] of [...this.#versions]) {
       if (!key.startsWith(`${agent}/`)) {
@@ -127,7 +124,6 @@ export class Ledger {
         if (wanted !== undefined) {
           this.drop(wanted);
           this.#versions.delete(key);
-          orphans.push(wanted);
         }
         continue;
       }
@@ -135,7 +131,7 @@ export class Ledger {
       this.#formerUids.set(key, [...(this.#formerUids.get(key) ?? []), wanted?.uid ?? uid]);
       this.want({ agent, name, uid, spec: found.spec });
     }
-    return { lost, undone, orphans };
+    return { lost, undone };
   }
 
   /** Syncs that were asked for and have not begun need not happen: the other hub is not told of them, as documented. */
