@@ -103,6 +103,7 @@ export function argoCdImage(toolPath: ToolPath): ImageRecipe {
     const metrics = await substitutePort(8082);
     const api = await substitutePort(8080);
     const repository = await substitutePort(8081);
+    const apiMetrics = await substitutePort(8083);
     const program = (name: string, flags: string) => ({
       script: `ARGOCD_BINARY_NAME=${name} exec /usr/local/bin/argocd "$@" ${flags}`,
     });
@@ -124,7 +125,7 @@ export function argoCdImage(toolPath: ToolPath): ImageRecipe {
           'argocd-repo-server',
           `--port ${repository} --metrics-address ${address}`,
         ),
-        '/usr/local/bin/argocd-server': program('argocd-server', `--port ${api} --metrics-address ${address}`),
+        '/usr/local/bin/argocd-server': program('argocd-server', `--port ${api} --metrics-port ${apiMetrics}`),
         '/usr/local/bin/argocd-applicationset-controller': program(
           'argocd-applicationset-controller',
           `--metrics-addr ${address}:${api} --probe-addr ${address}:${repository} --webhook-addr ${address}:7000`,
