@@ -1,32 +1,16 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Logger } from '../../lib/base/index.ts';
-import {
-  type Condition,
-  findCondition,
-  isInvalid,
-  type KubeClient,
-  rfc3339,
-  setCondition,
-} from '../../lib/kube/index.ts';
+import { isInvalid, type KubeClient, rfc3339, setCondition } from '../../lib/kube/index.ts';
 import { type FleetStatus, fieldManager, type GitOpsCluster, gitOpsClusters } from '../hub/index.ts';
 import type { ClusterSelection, ClusterSummary } from '../ownership/index.ts';
 import { ownerText } from './placement-steps.ts';
+import { readiness } from './readiness.ts';
 import type { StepOutcome } from './run-step.ts';
 
 /** Number of failing clusters in the status. The CRD allows no more. */
 const maxListed = 10;
 /** Length of a message in that list, in characters. The CRD allows no more. */
 const maxMessage = 1024;
-
-/** Conditions about the clusters and others' programs, not about the hub's side: `Ready` does not depend on them. */
-const informational = [
-  'ClustersReady',
-  'ClustersUpToDate',
-  'RemovedClustersCleanedUp',
-  'PlacementTolerationConfigured',
-  'HubArgoCDCompatible',
-  'ClusterSettingsRead',
-];
 
 /** The state of a GitOpsCluster's clusters at the time of a reconcile. */
 interface ClustersNow {
@@ -88,28 +72,6 @@ function fleetStatus(
 }
 
 const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
-
-function readiness(conditions: readonly Condition[]): Pick<Condition, 'status' | 'reason' | 'message'> {
-  const relevant = conditions.filter(({ type }) => type !== 'Ready' && !informational.includes(type));
-  const bad = relevant.filter(({ status }) => status === 'False');
-  const [first] = bad;
-  if (first) {
-    const more =
-      bad.length > 1
-        ? ` (and ${bad.length - 1} more: ${bad
-            .slice(1)
-            .map(({ type }) => type)
-            .join(', ')})`
-        : '';
-    return { status: 'False', reason: first.reason, message: `${first.type}: ${first.message}${more}` };
-  }
-  const open = relevant.find(({ status }) => status === 'Unknown');
-  if (open) {
-    return { status: 'Unknown', reason: open.reason, message: `${open.type}: ${open.message}` };
-  }
-  const clusters = findCondition(conditions, 'ClustersReady')?.message;
-  return { status: 'True', reason: 'Success', message: `The hub's side works${clusters ? `; ${clusters}` : ''}` };
-}
 
 /**
  * Writes the status in one patch, if it changed. A concurrent change is a conflict, and retried.

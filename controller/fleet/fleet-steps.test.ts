@@ -61,6 +61,14 @@ test('Ready sums up whether the controller did its work, with the health of the 
   });
 });
 
+test('a condition that only another version of the controller has does not keep Ready from being True', () => {
+  const foreign = { type: 'OfTheNextVersion', status: 'False', reason: 'Failed', message: 'no' } as const;
+  const conditions = [{ ...foreign, lastTransitionTime: '2030-01-06T00:00:00Z' }];
+  const status = nextStatus({ ...goc, status: { conditions } }, good, { ...known, now: monday });
+  expect(findCondition(status.conditions, 'Ready')).toMatchObject({ status: 'True', reason: 'Success' });
+  expect(findCondition(status.conditions, 'OfTheNextVersion')).toMatchObject(foreign);
+});
+
 test('an unchanged state yields an unchanged status', () => {
   const first = nextStatus(goc, good, { ...known, now: monday });
   expect(nextStatus({ ...goc, status: first }, good, { ...known, now: tuesday })).toEqual(first);

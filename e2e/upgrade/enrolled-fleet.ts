@@ -40,7 +40,9 @@ export interface EnrolledFleet {
   deploy(chart: TestedVersion, values: object): Promise<void>;
   /** Runs a command of Helm for the release. */
   helm(command: string, ...args: string[]): Promise<string>;
-  /** Resolves when every cluster runs the agent of a tag and no other one, is connected, and its GitOpsCluster is Ready. */
+  /** Resolves when every cluster runs the agent of a tag and no other one. */
+  runsAgents(tag: string): Promise<void>;
+  /** The same, and every cluster is connected, and its GitOpsCluster is Ready. */
   isSettled(tag: string): Promise<void>;
   /** Reads through the resource proxy what Argo CD would read, with what the cluster's Secret says. */
   readLive(agent: string, path: string): Promise<{ status: number; text: string }>;
@@ -97,6 +99,9 @@ export async function startEnrolledFleet(options: EnrolledFleetOptions): Promise
     const { kubeconfig, client } = hub;
     const sources = await sourcesOf();
     let isInstalled = false;
+    const runsAgents = async (tag: string) => {
+      await Promise.all([...clusters.values()].map(({ cluster }) => runsAgent(cluster, tag)));
+    };
     return {
       hub,
       clusters,
@@ -112,8 +117,9 @@ export async function startEnrolledFleet(options: EnrolledFleetOptions): Promise
       },
       helm: (command, ...args) =>
         helm([command, addonRelease, ...args, '--namespace', releaseNamespace], { kubeconfig }),
+      runsAgents,
       async isSettled(tag) {
-        await Promise.all([...clusters.values()].map(({ cluster }) => runsAgent(cluster, tag)));
+        await runsAgents(tag);
         const found = await client.list(fleetGitOpsClusters, { namespace: argocd });
         await Promise.all(found.map(({ metadata }) => isConnected(client, metadata.name)));
       },
