@@ -40,7 +40,6 @@ const settings: readonly (readonly [string, object])[] = [
     'a set of values',
     {
       replicas: 2,
-      principalServiceType: 'NodePort',
       principal: {
         namespaceCreate: { enable: true },
         log: { level: 'debug', format: 'text' },
