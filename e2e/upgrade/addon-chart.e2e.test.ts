@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFailed, test } from 'vitest';
+import { until } from '../../lib/base/testing.ts';
 import { configMaps, crds, deployments, pods, type ResourceType, secrets, services } from '../../lib/kube/index.ts';
 import {
   fleetApplications,
@@ -136,10 +137,14 @@ describe.skipIf(noPrevious !== undefined).each(settings)(`the add-on's chart, wi
   /** What a user of such a version has to do: takes away the condition of this version. */
   async function forgetForeign(): Promise<void> {
     const key = { namespace: argocd, name: 'gitops-cluster' };
-    const { status, metadata } = (await fleet.hub.client.get(fleetGitOpsClusters, key)) ?? {};
-    const conditions = status?.conditions?.filter(({ type }) => type !== 'HubArgoCDCompatible');
-    const patch = { metadata: { resourceVersion: metadata?.resourceVersion }, status: { conditions } };
-    await fleet.hub.client.mergePatch(fleetGitOpsClusters, key, patch, { subresource: 'status' });
+    // The controller writes the status, too: a conflict is tried again.
+    await until('the condition of this version is gone', async () => {
+      const { status, metadata } = (await fleet.hub.client.get(fleetGitOpsClusters, key)) ?? {};
+      const conditions = status?.conditions?.filter(({ type }) => type !== 'HubArgoCDCompatible');
+      const patch = { metadata: { resourceVersion: metadata?.resourceVersion }, status: { conditions } };
+      await fleet.hub.client.mergePatch(fleetGitOpsClusters, key, patch, { subresource: 'status' });
+      return true;
+    });
   }
 
   async function hasCrdOf(version: TestedVersion): Promise<void> {
