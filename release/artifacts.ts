@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { basename, join, relative } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { type ArchivedFile, tarOf } from '../lib/base/index.ts';
+import { pinChart, pinKustomizations } from './pin.ts';
 import { billOfMaterials, licenceReport, usedPackages } from './sbom.ts';
 import { changelogSection, chartFolders, requireVersion } from './version.ts';
 
@@ -26,7 +27,8 @@ export const checksumsFile = 'checksums.txt';
 
 /**
  * Makes the files of a release: charts, manifests, CRD, the tool as an npm package, the image if there is one, bill of
- * materials, licences, changes and checksums. The same tree gives the same bytes.
+ * materials, licences, changes and checksums. With an image, charts and manifests run it by its digest. The same tree gives
+ * the same bytes.
  * @returns the names of the files
  * @throws Error when a version in the tree is another one
  */
@@ -38,10 +40,12 @@ export function makeRelease(options: ReleaseOptions): readonly string[] {
   const files = new Map<string, string | Uint8Array>();
   for (const chart of chartFolders(root)) {
     const name = basename(chart);
-    files.set(`${name}-${version}.tgz`, archive(filesBelow(join(root, chart), name), options));
+    const all = filesBelow(join(root, chart), name);
+    files.set(`${name}-${version}.tgz`, archive(image ? pinChart(all, image.digest) : all, options));
   }
   const manifests = filesBelow(join(root, 'install/kubernetes'), `argocd-fleet-${version}`);
-  files.set(`argocd-fleet-manifests-${version}.tar.gz`, archive(manifests, options));
+  const pinned = image ? pinKustomizations(manifests, image.digest) : manifests;
+  files.set(`argocd-fleet-manifests-${version}.tar.gz`, archive(pinned, options));
   files.set(`gitopsclusters-${version}.yaml`, read('charts/argocd-agent-addon/crds/gitopsclusters.yaml'));
   files.set(`argocd-agentctl-${version}.tgz`, archive(toolPackage(options), options));
   const product = { name: 'argocd-fleet', version, date: options.date };

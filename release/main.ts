@@ -26,8 +26,8 @@ docs/development.md, "Release". A package with a known vulnerability of severity
 Options:
   --version X.Y.Z    the version to release
   --output FOLDER    where the files go
-  --image NAME       makes the image, too, under this name: an OCI archive and its digest. Needs buildah or podman, to which
-                     FLAGS are given
+  --image NAME       makes the image, too, under this name: an OCI archive and its digest, by which charts and manifests then
+                     name the image. Needs buildah or podman, to which FLAGS are given
   --platforms LIST   the architectures of the image, for instance linux/amd64,linux/arm64; nothing of them is run. This
                      machine's unless set
   --base NAME        see npm run image

@@ -1,14 +1,15 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { checksumsFile, makeRelease } from './artifacts.ts';
 import { licenceReport, usedPackages } from './sbom.ts';
-import { changelogSection } from './version.ts';
+import { changelogSection, chartFolders } from './version.ts';
 
 const root = join(import.meta.dirname, '..');
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string };
+const image = { content: Buffer.from('archive'), digest: `sha256:${'b'.repeat(64)}` };
 const made = { root, version, revision: 'a'.repeat(40), date: new Date('2026-01-02T03:04:05Z') };
 
 let folder: string;
@@ -18,22 +19,49 @@ const text = (name: string) => readFileSync(file(name), 'utf8');
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'release-'));
   names = makeRelease({ ...made, output: join(folder, 'one') });
+  makeRelease({ ...made, output: join(folder, 'with-image'), image });
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-test('two runs give the same bytes', () => {
-  makeRelease({ ...made, output: join(folder, 'two') });
-  expect(names.length).toBeGreaterThan(9);
-  for (const name of names) {
-    expect(readFileSync(file(name)).equals(readFileSync(join(folder, 'two', name))), name).toBe(true);
+test.each([
+  ['without an image', 'one', {}],
+  ['with one', 'with-image', { image }],
+])('two runs give the same bytes, %s', (_, first, more) => {
+  const again = join(folder, `${first}-again`);
+  const all = makeRelease({ ...made, ...more, output: again });
+  expect(all.length).toBeGreaterThan(9);
+  for (const name of all) {
+    expect(readFileSync(join(folder, first, name)).equals(readFileSync(join(again, name))), name).toBe(true);
   }
 });
 
 test('the image, if there is one, is a file of the release, with its digest', () => {
-  const image = { content: Buffer.from('archive'), digest: `sha256:${'b'.repeat(64)}` };
-  makeRelease({ ...made, output: join(folder, 'four'), image });
-  expect(readFileSync(join(folder, 'four', `argocd-fleet-image-${version}.digest`), 'utf8')).toBe(`${image.digest}\n`);
-  expect(readFileSync(join(folder, 'four', checksumsFile), 'utf8')).toContain(`  argocd-fleet-image-${version}.tar\n`);
+  const read = (name: string) => readFileSync(join(folder, 'with-image', name), 'utf8');
+  expect(read(`argocd-fleet-image-${version}.digest`)).toBe(`${image.digest}\n`);
+  expect(read(checksumsFile)).toContain(`  argocd-fleet-image-${version}.tar\n`);
+});
+
+test('charts and manifests name the image by its digest, and differ from the tree in nothing else', () => {
+  const packed = names.filter((name) => /^argocd-(?!agentctl|fleet-[^m]).*gz$/.test(name));
+  expect(packed).toHaveLength(chartFolders(root).length + 1);
+  for (const name of packed) {
+    const [own, other] = ['of-tree', 'of-release'].map((place) => join(folder, place, name)) as [string, string];
+    for (const [target, archive] of [
+      [own, file(name)],
+      [other, join(folder, 'with-image', name)],
+    ] as const) {
+      mkdirSync(target, { recursive: true });
+      execFileSync('tar', ['-xzf', archive, '-C', target]);
+    }
+    const { stdout } = spawnSync('diff', ['--recursive', '--unified=0', own, other], { encoding: 'utf8' });
+    const lines = stdout.split('\n').filter((line) => /^[+-](?![+-])/.test(line));
+    const expected = name.includes('manifests')
+      ? Array(2)
+          .fill([`-    newTag: ${version}`, `+    digest: ${image.digest}`])
+          .flat()
+      : ['+annotations:', `+  argocd-fleet/image-digest: ${image.digest}`];
+    expect(lines, name).toEqual(expected);
+  }
 });
 
 test('the checksums are those of the files', () => {
@@ -98,7 +126,7 @@ test('a package with a licence that asks for more than its name is refused', () 
 });
 
 test('a tree of another version is refused, with every place', () => {
-  const attempt = () => makeRelease({ ...made, version: '9.9.9', output: join(folder, 'three') });
+  const attempt = () => makeRelease({ ...made, version: '9.9.9', output: join(folder, 'refused') });
   expect(attempt).toThrow(
     /the tree is not 9\.9\.9: package\.json is .*Chart\.yaml: appVersion is .*CHANGELOG\.md has no section 9\.9\.9/,
   );

@@ -5,7 +5,7 @@ import {
   connectionRecord,
   identityIn,
 } from '../../lib/clusters/index.ts';
-import type { Secret } from '../../lib/kube/index.ts';
+import type { Deployment, Secret } from '../../lib/kube/index.ts';
 import { isOriginalImage } from '../../lib/manifests/index.ts';
 import { decodeSecret } from '../../lib/ops/index.ts';
 import { inspectCertificate } from '../../lib/pki/index.ts';
@@ -226,13 +226,13 @@ export function blockedFaults(facts: Facts, agent: string, certificate: string, 
 
 function versionFaults(facts: Facts, agent: string, record: ConnectionRecord | undefined): Diagnosis[] {
   const principal = facts.deployments.find(({ metadata }) => /principal/.test(metadata.name));
-  const image = principal?.spec?.template?.spec?.containers[0]?.image ?? '';
+  const version = principal === undefined ? '' : versionOf(principal);
   const numbers = (text: string) => /(\d+)\.(\d+)\.\d+/.exec(text)?.slice(1, 3).join('.');
-  const [own, other] = [numbers(image.replace(/^.*:/, '')), numbers(record?.version ?? '')];
+  const [own, other] = [numbers(version), numbers(record?.version ?? '')];
   if (record?.isConnected !== true || own === undefined || other === undefined || own === other) {
     return [];
   }
-  const what = `the agent has version ${record.version}, the principal ${image.replace(/^.*:/, '')}`;
+  const what = `the agent has version ${record.version}, the principal ${version}`;
   return [
     {
       id: 'version-skew',
@@ -242,6 +242,12 @@ function versionFaults(facts: Facts, agent: string, record: ConnectionRecord | u
       mend: 'upgrade the older one',
     },
   ];
+}
+
+/** The tag of a program's image. An image with a digest has none that counts: then what the chart says of its version. */
+function versionOf({ metadata, spec }: Deployment): string {
+  const image = spec?.template?.spec?.containers[0]?.image ?? '';
+  return image.includes('@') ? (metadata.labels?.['app.kubernetes.io/version'] ?? '') : image.replace(/^.*:/, '');
 }
 
 function connectionFaults(facts: Facts, agent: string, record: ConnectionRecord | undefined): Diagnosis[] {

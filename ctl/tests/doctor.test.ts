@@ -124,6 +124,26 @@ test('a certificate ends soon when nobody renewed it in the last tenth of its ti
   expect(after(28)).toEqual(new Set(['certificate-ends-soon']));
 });
 
+test.each([
+  ['0.2.0', 'registry.example/argocd-fleet:0.2.0', 'another chart'],
+  ['0.2.0', `registry.example/argocd-fleet@sha256:${'7'.repeat(64)}`, '0.2.0'],
+])('an agent of another version than the principal %s with image %s is found', (version, image, label) => {
+  const principal = {
+    metadata: { name: 'argocd-agent-principal', labels: { 'app.kubernetes.io/version': label } },
+    spec: { selector: {}, template: { spec: { containers: [{ name: 'principal', image }] } } },
+  };
+  const skew = (agentVersion: string) => {
+    const facts = structuredClone(healthy) as Changeable;
+    facts.deployments = [...facts.deployments, principal];
+    Object.assign(facts.leases[0]?.metadata.annotations ?? {}, {
+      'argocd-agent.argoproj-labs.io/agent-version': `argocd-agent-${agentVersion}`,
+    });
+    return judge(facts, undefined, '').filter(({ id }) => id === 'version-skew');
+  };
+  expect(skew('0.2.7')).toEqual([]);
+  expect(skew('0.1.0').map(({ what }) => what)).toEqual([expect.stringContaining(`the principal ${version}`)]);
+});
+
 const past = new Date(Date.now() - 60 * day);
 
 test.each<[string, (facts: Changeable) => void | Promise<void>]>([

@@ -13,11 +13,16 @@
 {{ .Values.gitOpsCluster.namespace | default (include "addon.argoCDNamespace" .) }}
 {{- end }}
 
+{{/* What a repository is followed by unless the values say it: the digest that a release has of its image, else the version. */}}
+{{- define "addon.released" -}}
+{{- with index (.Chart.Annotations | default dict) "argocd-fleet/image-digest" }}@{{ . }}{{ else }}:{{ $.Chart.AppVersion }}{{ end -}}
+{{- end }}
+
 {{- define "addon.image" -}}
 {{- if regexMatch "(^|/)argocd-pull-integration$" .Values.image -}}
 {{- fail (printf "image %s is argocd-pull-integration's own, which this chart cannot run: leave out image and tag, or name an image of this project" .Values.image) -}}
 {{- end -}}
-{{ .Values.image }}:{{ .Values.tag | default .Chart.AppVersion }}
+{{ .Values.image }}{{ if .Values.digest }}@{{ .Values.digest }}{{ else if .Values.tag }}:{{ .Values.tag }}{{ else }}{{ include "addon.released" . }}{{ end }}
 {{- end }}
 
 {{/* The original's argoCDAgent.image is a full reference and takes precedence. */}}

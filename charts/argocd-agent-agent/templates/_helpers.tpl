@@ -32,11 +32,16 @@ default
 {{- end -}}
 {{- end }}
 
+{{/* What a repository is followed by unless the values say it: the digest that a release has of its image, else the version. */}}
+{{- define "agent.released" -}}
+{{- with index (.Chart.Annotations | default dict) "argocd-fleet/image-digest" }}@{{ . }}{{ else }}:{{ $.Chart.AppVersion }}{{ end -}}
+{{- end }}
+
 {{- define "agent.image" -}}
-{{- if and (include "agent.isOriginal" .) (not .Values.image.tag) -}}
-{{- fail (printf "set image.tag to the version of argocd-agent that image.repository %s is to run; this chart's version is another program's" .Values.image.repository) -}}
+{{- if and (include "agent.isOriginal" .) (not .Values.image.tag) (not .Values.image.digest) -}}
+{{- fail (printf "set image.tag to the version of argocd-agent (or image.digest) that image.repository %s is to run; this chart's version is another program's" .Values.image.repository) -}}
 {{- end -}}
-{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{ .Values.image.repository }}{{ if .Values.image.digest }}@{{ .Values.image.digest }}{{ else if .Values.image.tag }}:{{ .Values.image.tag }}{{ else }}{{ include "agent.released" . }}{{ end }}
 {{- end }}
 
 {{/*

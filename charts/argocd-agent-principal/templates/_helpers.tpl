@@ -45,11 +45,16 @@ default
 {{- end -}}
 {{- end }}
 
+{{/* What a repository is followed by unless the values say it: the digest that a release has of its image, else the version. */}}
+{{- define "principal.released" -}}
+{{- with index (.Chart.Annotations | default dict) "argocd-fleet/image-digest" }}@{{ . }}{{ else }}:{{ $.Chart.AppVersion }}{{ end -}}
+{{- end }}
+
 {{- define "principal.image" -}}
-{{- if and (include "principal.isOriginal" .) (not .Values.image.tag) -}}
-{{- fail (printf "set image.tag to the version of argocd-agent that image.repository %s is to run; this chart's version is another program's" .Values.image.repository) -}}
+{{- if and (include "principal.isOriginal" .) (not .Values.image.tag) (not .Values.image.digest) -}}
+{{- fail (printf "set image.tag to the version of argocd-agent (or image.digest) that image.repository %s is to run; this chart's version is another program's" .Values.image.repository) -}}
 {{- end -}}
-{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{ .Values.image.repository }}{{ if .Values.image.digest }}@{{ .Values.image.digest }}{{ else if .Values.image.tag }}:{{ .Values.image.tag }}{{ else }}{{ include "principal.released" . }}{{ end }}
 {{- end }}
 
 {{/* The image of the Job that makes certificates, which argocd-agent's own cannot. */}}
@@ -57,7 +62,7 @@ default
 {{- if .Values.pki.image -}}
 {{- .Values.pki.image -}}
 {{- else if include "principal.isOriginal" . -}}
-quay.io/open-cluster-management/argocd-fleet:{{ .Chart.AppVersion }}
+quay.io/open-cluster-management/argocd-fleet{{ include "principal.released" . }}
 {{- else -}}
 {{- include "principal.image" . -}}
 {{- end -}}

@@ -2,11 +2,16 @@
 {{ .Values.argoCDNamespace }}
 {{- end }}
 
+{{/* What a repository is followed by unless the values say it: the digest that a release has of its image, else the version. */}}
+{{- define "pull.released" -}}
+{{- with index (.Chart.Annotations | default dict) "argocd-fleet/image-digest" }}@{{ . }}{{ else }}:{{ $.Chart.AppVersion }}{{ end -}}
+{{- end }}
+
 {{- define "pull.image" -}}
 {{- if regexMatch "(^|/)argocd-pull-integration$" .Values.image -}}
 {{- fail (printf "image %s is argocd-pull-integration's own, which this chart cannot run: leave out image and tag, or name an image of this project" .Values.image) -}}
 {{- end -}}
-{{ .Values.image }}:{{ .Values.tag | default .Chart.AppVersion }}
+{{ .Values.image }}{{ if .Values.digest }}@{{ .Values.digest }}{{ else if .Values.tag }}:{{ .Values.tag }}{{ else }}{{ include "pull.released" . }}{{ end }}
 {{- end }}
 
 {{/* argocd-pull-integration's: the selector of a Deployment cannot be changed. */}}
