@@ -1,19 +1,14 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFailed, test } from 'vitest';
 import { until } from '../../lib/base/testing.ts';
-import { clusterRoleBindings, deployments, namespaces, secrets, serviceAccounts } from '../../lib/kube/index.ts';
-import { applyDeliveredArgoCd } from '../argocd/index.ts';
-import { fleetApplications, fleetAppProjects, isSyncedAndHealthy, waitForObject } from '../fleet/index.ts';
-import { type GitServer, startGitServer } from '../git/index.ts';
+import { clusterRoleBindings, deployments, secrets, serviceAccounts } from '../../lib/kube/index.ts';
+import { fleetApplications, isSyncedAndHealthy, waitForObject } from '../fleet/index.ts';
 import { installCrds, readCrds } from '../hub/index.ts';
-import { type ImageRecipe, type Node, standardImages, startNode } from '../node/index.ts';
-import { namespace, type Pair, startPair } from '../pair/index.ts';
-import { type Cluster, startCluster } from '../testbed/index.ts';
-import { toolPath } from '../tools/index.ts';
+import type { ImageRecipe } from '../node/index.ts';
+import { type DeliveredPair, startDeliveredPair } from './delivered-pair.ts';
 
 // Sealed Secrets on the cluster of an agent: its own controller as a pod, the SealedSecret in Git, the Application on the hub.
 // SEALED_SECRETS_BIN=<file>, KUBESEAL_BIN=<file> and SEALED_SECRETS_SOURCE=<folder> are its controller, its command and its CRD.
@@ -32,10 +27,8 @@ const system = 'kube-system';
 const name = 'sealed-secrets-controller';
 const plain = 'correct horse battery staple';
 
-let pair: Pair<Cluster>;
-let node: Node;
-let git: GitServer;
-let folder: string;
+let fleet: DeliveredPair;
+let pair: DeliveredPair['pair'];
 
 const controllerImage: ImageRecipe = ({ address }) => ({
   user: { name: 'controller', uid: 1001, gid: 1001 },
@@ -52,43 +45,13 @@ beforeAll(async () => {
   if (missing !== undefined) {
     return;
   }
-  folder = await mkdtemp(join(tmpdir(), 'sealed-secrets-'));
-  git = await startGitServer(join(folder, 'git'));
-  pair = await startPair({}, () => startCluster());
-  const { hub, managed } = pair;
-  const images = { ...standardImages(toolPath), [image]: controllerImage };
-  node = await startNode({ cluster: managed, dir: join(folder, 'node'), images });
-  await Promise.all([
-    hub.client.create(namespaces, { metadata: { name: pair.name } }),
-    managed.client.create(namespaces, { metadata: { name: 'shop' } }),
-    applyDeliveredArgoCd(managed.client, namespace),
-    readCrds(join(source, 'helm/sealed-secrets/crds')).then((crds) => installCrds(managed.client, crds)),
-    hub.client.create(fleetAppProjects, {
-      metadata: { namespace, name: 'default' },
-      spec: {
-        sourceRepos: ['*'],
-        sourceNamespaces: ['*'],
-        destinations: [{ namespace: '*', server: '*', name: '*' }],
-        clusterResourceWhitelist: [{ group: '*', kind: '*' }],
-      },
-    }),
-  ]);
+  fleet = await startDeliveredPair({ namespaces: ['shop'], images: { [image]: controllerImage } });
+  pair = fleet.pair;
+  await installCrds(pair.managed.client, await readCrds(join(source, 'helm/sealed-secrets/crds')));
   await runController();
 }, 600_000);
-afterAll(async () => {
-  await node?.stop();
-  await pair?.stop();
-  await git?.stop();
-  if (folder) {
-    await rm(folder, { recursive: true, force: true });
-  }
-});
-beforeEach(() =>
-  onTestFailed(async () => {
-    const found = await pair.hub.client.list(fleetApplications);
-    console.error(JSON.stringify(found, null, 1), pair.agent.output.slice(-3_000));
-  }),
-);
+afterAll(() => fleet?.stop());
+beforeEach(() => onTestFailed(async () => console.error(await fleet.troubles())));
 
 async function runController(): Promise<void> {
   const { client } = pair.managed;
@@ -127,7 +90,7 @@ function sealingCertificate(): Promise<string> {
 
 /** A Secret, sealed by the command: what goes into Git. */
 async function seal(data: Record<string, string>): Promise<string> {
-  const file = join(folder, 'sealing.pem');
+  const file = join(fleet.folder, 'sealing.pem');
   await writeFile(file, await sealingCertificate());
   const child = spawn(kubeseal, ['--cert', file, '--format', 'yaml'], { stdio: ['pipe', 'pipe', 'inherit'] });
   let sealed = '';
@@ -145,13 +108,13 @@ describe.skipIf(missing !== undefined)(`Sealed Secrets (${missing ?? 'its own co
   test('a SealedSecret of Git is a Secret on the cluster; the hub shows it healthy, and never has what is in it', async () => {
     const sealed = await seal({ password: plain });
     expect(sealed).not.toContain(plain);
-    await git.commit('shop', { 'door.yaml': sealed }, 'A door');
+    await fleet.git.commit('shop', { 'door.yaml': sealed }, 'A door');
     const key = { namespace: pair.name, name: 'shop' };
     await pair.hub.client.create(fleetApplications, {
       metadata: key,
       spec: {
         project: 'default',
-        source: { repoURL: git.url('shop'), path: '.', targetRevision: 'main' },
+        source: { repoURL: fleet.git.url('shop'), path: '.', targetRevision: 'main' },
         destination: { name: 'in-cluster', namespace: 'shop' },
         syncPolicy: { automated: {} },
       },
@@ -169,7 +132,7 @@ describe.skipIf(missing !== undefined)(`Sealed Secrets (${missing ?? 'its own co
     const application = await pair.hub.client.get(fleetApplications, key);
     expect(application?.status?.resources).toMatchObject([{ kind: 'SealedSecret', name: 'door', status: 'Synced' }]);
 
-    await git.commit('shop', { 'door.yaml': await seal({ password: `${plain}!` }) }, 'Another lock');
+    await fleet.git.commit('shop', { 'door.yaml': await seal({ password: `${plain}!` }) }, 'Another lock');
     const refresh = { metadata: { annotations: { 'argocd.argoproj.io/refresh': 'normal' } } };
     await pair.hub.client.mergePatch(fleetApplications, key, refresh);
     await opened(`${plain}!`);

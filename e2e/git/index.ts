@@ -6,6 +6,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { freePort, spawnSupervised } from '../testbed/index.ts';
 
+export { type GitCredential, type PrivateGit, startPrivateGit } from './private.ts';
+
 const run = promisify(execFile);
 
 /** A Git server with repositories that the caller commits to. */
