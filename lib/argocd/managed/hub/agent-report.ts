@@ -1,5 +1,8 @@
+import { digestOf } from '../../../base/index.ts';
 import type { ResourceKey } from '../../../sync/index.ts';
+import type { Application } from '../../application.ts';
 import type { ApplicationMessage, ErrorMessage } from '../../peer/messages.ts';
+import { triggersOf } from '../../triggers.ts';
 
 /** A message of an agent, with what was known of the hub's own requests when it arrived. */
 export interface AgentReport {
@@ -19,4 +22,15 @@ export interface DeliveredRequests {
   readonly operation: string | undefined;
   /** Digest of the trigger annotations, empty when there were none. */
   readonly triggers: string | undefined;
+}
+
+/** Equal for two objects with the same trigger annotations; starts with a character that no digest has. */
+export function triggerMark(hub: Application): string {
+  const triggers = triggersOf(hub);
+  return `|${Object.keys(triggers).length === 0 ? '' : digestOf(triggers)}`;
+}
+
+/** Equal for two objects with the same operation. */
+export function operationMark(hub: Application): string {
+  return hub.operation === undefined ? '' : digestOf(hub.operation);
 }

@@ -1,15 +1,13 @@
-import { digestOf } from '../../../base/index.ts';
+import { isEqual } from '../../../base/index.ts';
 import type { Application } from '../../application.ts';
 import { annotations } from '../../names.ts';
 import { triggersOf } from '../../triggers.ts';
-import type { AgentReport, DeliveredRequests } from './agent-report.ts';
+import { type AgentReport, type DeliveredRequests, operationMark, triggerMark } from './agent-report.ts';
 
 interface EarlyReport {
   readonly report: AgentReport;
-  /** It shows a run of the operation that is on its way. */
-  readonly showsRun: boolean;
-  /** Users wait for a refresh only. */
-  readonly onlyRefresh: boolean;
+  /** What it can be an answer to, of what was on its way: the operation that it shows a run of, and refreshs. */
+  readonly answers: DeliveredRequests;
 }
 
 /**
@@ -18,7 +16,8 @@ interface EarlyReport {
  * mention would then stand on the hub for ever. Such a report is processed again after the acknowledgement.
  *
  * It may as well be older than the request. Then a refresh is taken off the hub before it is done, which is harmless:
- * agents keep it until it is. An operation is taken off only if the report shows a run of it.
+ * agents keep it until it is. An operation is taken off only if the report shows a run of it. To what users request later, it
+ * is no answer.
  */
 export class EarlyReports {
   /** By resource id of the hub's object. At most one for each Application with a request. */
@@ -39,10 +38,13 @@ export class EarlyReports {
     }
     const state = report.message.object.status?.operationState;
     const isNew = state?.startedAt !== hub.status?.operationState?.startedAt;
+    const showsRun = isNew && hub.operation !== undefined && isEqual(state?.operation, hub.operation);
     this.#reports.set(id, {
       report,
-      showsRun: isNew && hub.operation !== undefined && digestOf(state?.operation ?? null) === digestOf(hub.operation),
-      onlyRefresh: triggers[annotations.hydrate] === undefined,
+      answers: {
+        operation: showsRun ? operationMark(hub) : undefined,
+        triggers: triggers[annotations.hydrate] === undefined ? triggerMark(hub) : undefined,
+      },
     });
   }
 
@@ -52,7 +54,7 @@ export class EarlyReports {
     if (early === undefined) {
       return undefined;
     }
-    const { report, showsRun, onlyRefresh } = early;
+    const { report, answers } = early;
     const now = delivered(report);
     if (now.operation === undefined || now.triggers === undefined) {
       return undefined;
@@ -60,8 +62,8 @@ export class EarlyReports {
     this.#reports.delete(resourceId);
     // It takes the place of the report as it came, which may not be written yet: what it was an answer to, it is still.
     const answered = {
-      operation: report.delivered.operation ?? (showsRun ? now.operation : undefined),
-      triggers: report.delivered.triggers ?? (onlyRefresh ? now.triggers : undefined),
+      operation: report.delivered.operation ?? answers.operation,
+      triggers: report.delivered.triggers ?? answers.triggers,
     };
     return { ...report, delivered: answered };
   }

@@ -20,12 +20,12 @@ import { isSkipped } from '../../routing.ts';
 import { managedCopyDigest, sentApplication, sourceUidOf } from '../copy.ts';
 import { planAgentError, planReport, ranUnreported } from '../status.ts';
 import { AgentApplications, type ReportedRef } from './agent-applications.ts';
-import type { AgentReport, DeliveredRequests } from './agent-report.ts';
+import { type AgentReport, type DeliveredRequests, operationMark, triggerMark } from './agent-report.ts';
 import { Assignments } from './assignments.ts';
 import { DisconnectedAgents } from './disconnected-agents.ts';
 import { HubWarnings } from './hub-warnings.ts';
 import { HubWriter } from './hub-writer.ts';
-import { deliveredTo, operationMark, RequestTracker, triggerMark } from './request-tracker.ts';
+import { deliveredTo, RequestTracker } from './request-tracker.ts';
 
 /** How a {@link HubApplications} works. */
 export interface HubApplicationsOptions {

@@ -2,9 +2,8 @@ import { digestOf } from '../../../base/index.ts';
 import type { ObjectRef, ResourceKey } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
 import { placeOf } from '../../place.ts';
-import { triggersOf } from '../../triggers.ts';
 import type { AgentApplications } from './agent-applications.ts';
-import type { DeliveredRequests } from './agent-report.ts';
+import { type DeliveredRequests, operationMark, triggerMark } from './agent-report.ts';
 
 /** The operation that the agent of an Application has received or is about to receive. */
 interface KnownOperation {
@@ -95,17 +94,6 @@ export function deliveredTo(peer: AgentApplications, key: ResourceKey, hub: Appl
     operation: peer.requested(key, 'set-operation') ? undefined : operationMark(hub),
     triggers: peer.held(key)?.digest?.endsWith(triggers) === true ? triggers : undefined,
   };
-}
-
-/** Equal for two objects with the same trigger annotations; starts with a character that no digest has. */
-export function triggerMark(hub: Application): string {
-  const triggers = triggersOf(hub);
-  return `|${Object.keys(triggers).length === 0 ? '' : digestOf(triggers)}`;
-}
-
-/** Equal for two objects with the same operation. */
-export function operationMark(hub: Application): string {
-  return hub.operation === undefined ? '' : digestOf(hub.operation);
 }
 
 /** Whether the agent reported that this operation runs. */
