@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { type Logger, onAbort, sleep, wellKnown, withDeadline } from '../../lib/base/index.ts';
+import { type Logger, onAbort, wellKnown, withDeadline } from '../../lib/base/index.ts';
 import {
   isAlreadyExists,
   isConflict,
@@ -142,11 +142,13 @@ export class ReplicaLease {
     while (!this.isCurrent) {
       signal.throwIfAborted();
       await new Promise<void>((resolve) => {
-        const unlisten = onAbort(signal, resolve);
-        this.#waiting.add(() => {
+        const go = () => {
           unlisten();
+          this.#waiting.delete(go);
           resolve();
-        });
+        };
+        this.#waiting.add(go);
+        const unlisten = onAbort(signal, go);
       });
     }
     signal.throwIfAborted();
@@ -302,9 +304,13 @@ export class ReplicaLease {
   }
 
   async #pause(ms: number, signal: AbortSignal): Promise<void> {
-    const woken = new AbortController();
-    this.#wake = () => woken.abort();
-    await sleep(ms * (0.9 + Math.random() * 0.2), AbortSignal.any([signal, woken.signal]));
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#wake = resolve;
+    const timer = setTimeout(resolve, ms * (0.9 + Math.random() * 0.2));
+    const unlisten = onAbort(signal, resolve);
+    await promise;
+    clearTimeout(timer);
+    unlisten();
     this.#wake = undefined;
   }
 
