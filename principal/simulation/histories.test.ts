@@ -1,5 +1,7 @@
+import { queryObjects } from 'node:v8';
 import { expect, test } from 'vitest';
 import { effort } from '../../lib/base/testing.ts';
+import { SimulatedReplica } from './replica.ts';
 import { simulateSeveral } from './simulate-several.ts';
 
 const first = Number(process.env.SIMULATION_SEED ?? '1');
@@ -14,6 +16,13 @@ test('a seed always gives the same history', async () => {
   const once = await run();
   expect(once.lines.length).toBeGreaterThan(20);
   expect(await run()).toEqual(once);
+});
+
+test('nothing of a history stays in memory', async () => {
+  for (let seed = 1; seed <= 10; seed++) {
+    await simulateSeveral(seed);
+  }
+  expect(queryObjects(SimulatedReplica, { format: 'count' })).toBe(0);
 });
 
 test(`several principals share the agents in the histories ${first} to ${first + seeds - 1}`, async () => {

@@ -139,6 +139,15 @@ export class SimulatedReplica implements AuditedReplica {
     this.machine.die();
   }
 
+  /**
+   * After the history. What waits in a killed program waits for ever, and the runtime keeps signals that follow others for those that
+   * listen to them: with an end to the program, they go.
+   */
+  discard(): void {
+    this.machine.die();
+    this.#running?.engine.stop.abort();
+  }
+
   /** A clean end, in the order of `principal/run.ts`. */
   end(): void {
     this.isEnding = true;

@@ -12,6 +12,8 @@ export class SeveralPrincipals implements HubSide {
   readonly #auditor: Auditor;
   /** Those that run, and will go on. */
   #replicas: SimulatedReplica[] = [];
+  /** All that ever ran. */
+  readonly #all: SimulatedReplica[] = [];
   /** Those that were told to end. */
   readonly #ending: SimulatedReplica[] = [];
   #count = 0;
@@ -133,8 +135,8 @@ export class SeveralPrincipals implements HubSide {
   }
 
   end(): void {
-    for (const replica of [...this.#replicas, ...this.#ending]) {
-      replica.kill();
+    for (const replica of this.#all) {
+      replica.discard();
     }
   }
 
@@ -163,7 +165,9 @@ export class SeveralPrincipals implements HubSide {
 
   #start(pod?: string): string {
     const name = `principal${this.#count++}`;
-    this.#replicas.push(new SimulatedReplica(this.#scene, name, pod ?? name, this.#auditor));
+    const replica = new SimulatedReplica(this.#scene, name, pod ?? name, this.#auditor);
+    this.#all.push(replica);
+    this.#replicas.push(replica);
     return `${name}: starts`;
   }
 

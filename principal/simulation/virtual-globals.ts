@@ -19,6 +19,9 @@ export function useVirtualGlobals(time: VirtualTime, dice: SeededDice): () => vo
   const { random } = Math;
   const { timeout } = AbortSignal;
   const after = (ms: number, run: () => void) => {
+    if (time.isOver) {
+      return () => undefined;
+    }
     const machine = time.running as Machine | undefined;
     if (machine === undefined) {
       throw new Error('a timer of no machine');

@@ -47,7 +47,7 @@ export async function simulate(seed: number, options: HistoryOptions = {}): Prom
   const world = new World(seed, options);
   const calm = await world.live();
   const problems = calm ? world.problems() : [...world.violations, 'it never comes to rest'];
-  world.end();
+  await world.end();
   options.over?.();
   // Without a pause between promises the runtime never frees the targets of weak references (of abort signals).
   await new Promise<void>((resolve) => setImmediate(resolve));
@@ -60,7 +60,7 @@ class World implements Scene {
   readonly layout: Layout;
   readonly hub: SimulatedCluster;
   readonly sites: readonly Site[];
-  readonly #trace: ((line: string) => void) | undefined;
+  #trace: ((line: string) => void) | undefined;
   readonly #topics: readonly Topic[];
   readonly #hubSide: HubSide;
   readonly makesNamespaces: boolean = true;
@@ -184,11 +184,15 @@ class World implements Scene {
     }
   }
 
-  end(): void {
+  /** Ends all programs: what nobody waits for any more would stay in memory. What they say to that is not told. */
+  async end(): Promise<void> {
+    this.#trace = undefined;
+    const ended = this.time.end();
     this.#hubSide.end();
     for (const { agent } of this.sites) {
       endProcess(agent);
     }
+    await ended;
   }
 
   /** Writes to API servers but those by which programs show that they live. */

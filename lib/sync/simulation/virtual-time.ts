@@ -20,10 +20,16 @@ export class VirtualTime implements Clock {
   #seq = 0;
   #events = 0;
   #running: object | undefined;
+  #isOver = false;
 
   /** Whose event is running, with all that follows at once from it. */
   get running(): object | undefined {
     return this.#running;
+  }
+
+  /** Nothing happens any more. */
+  get isOver(): boolean {
+    return this.#isOver;
   }
 
   /** Events run so far. */
@@ -42,6 +48,9 @@ export class VirtualTime implements Clock {
 
   /** @param owner whose event it is */
   after(ms: number, run: () => void, owner?: object): () => void {
+    if (this.#isOver) {
+      return () => undefined;
+    }
     const timer: Timer = { at: this.#now + Math.max(0, ms), seq: this.#seq++, run, owner, cancelled: false };
     push(this.#heap, timer);
     return () => {
@@ -71,6 +80,15 @@ export class VirtualTime implements Clock {
       }
     }
     return false;
+  }
+
+  /** The end: what is due later never comes. Resolves when what goes on at once has gone on. */
+  async end(): Promise<void> {
+    this.#isOver = true;
+    this.#heap.length = 0;
+    for (let turn = 0; turn < turns; turn++) {
+      await null;
+    }
   }
 }
 
