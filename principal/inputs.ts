@@ -1,7 +1,7 @@
 import { type AuthMethod, createAuthMethod } from '../lib/auth/index.ts';
 import { hostPort, splitHostPort } from '../lib/base/index.ts';
 import { type RunningProgram, retryForever } from '../lib/bridge/index.ts';
-import { FatalError, type Loggers, type ProgramLogger } from '../lib/ops/index.ts';
+import { FatalError, type Loggers, type ProgramLogger, versionInfo } from '../lib/ops/index.ts';
 import { type RedisLink, redisLink } from '../lib/redis/index.ts';
 import { type PrincipalCaches, principalCaches, principalCachesSynced } from './caches.ts';
 import { MappedAgents } from './clusters/mapped-agents.ts';
@@ -109,6 +109,7 @@ function replicasOf(
     timing: replicaTimes(flags),
     address: peerPort?.address ?? '',
     fingerprint: peerPort?.fingerprint ?? '',
+    version: versionInfo().version,
     env,
     registry,
     logger,

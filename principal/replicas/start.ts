@@ -2,7 +2,6 @@ import { hostname } from 'node:os';
 import type { Registry } from 'prom-client';
 import { type Logger, sleep } from '../../lib/base/index.ts';
 import type { Informer, KubeClient, Lease, WorkQueueObserver } from '../../lib/kube/index.ts';
-import { versionInfo } from '../../lib/ops/index.ts';
 import { AgentHolds } from './agent-holds.ts';
 import type { CatchUpsOptions } from './catch-ups.ts';
 import type { ReplicaDirectory } from './directory.ts';
@@ -40,6 +39,8 @@ export interface StartReplicasOptions {
   /** `host:port` at which other replicas reach this one, and the fingerprint of its certificate; empty: they do not. */
   readonly address: string;
   readonly fingerprint: string;
+  /** This program's version, for those who look at the replica's Lease. */
+  readonly version: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   /** A name that no process ever had. Default: a random one. */
   readonly newName?: (() => string) | undefined;
@@ -64,7 +65,7 @@ export class Replicas {
   #listener: ReplicaListener | undefined;
 
   constructor(options: StartReplicasOptions) {
-    const { client, namespace, informer, timing, address, fingerprint, env, logger } = options;
+    const { client, namespace, informer, timing, address, fingerprint, version, env, logger } = options;
     this.#options = options;
     const pod = env.POD_NAME || undefined;
     const common = { client, namespace, informer, timing, logger };
@@ -77,7 +78,7 @@ export class Replicas {
     this.#lease = new ReplicaLease({
       ...common,
       newName: options.newName,
-      description: { pod, host: pod ?? hostname(), address, fingerprint, version: versionInfo().version },
+      description: { pod, host: pod ?? hostname(), address, fingerprint, version },
       suspended: () =>
         logger.warn(
           { replica: this.#lease.identity, deadlineMs: timing.deadlineMs },

@@ -1,7 +1,7 @@
 import { Registry } from 'prom-client';
 import type { SyncStats } from '../../lib/argocd/index.ts';
 import type { EngineListener } from '../../lib/bridge/index.ts';
-import type { ProgramLogger } from '../../lib/ops/index.ts';
+import { type ProgramLogger, versionInfo } from '../../lib/ops/index.ts';
 import {
   type Answering,
   Machine,
@@ -24,6 +24,7 @@ import { waitableCache } from './cache.ts';
 import { type LeaseAccess, leaseAccess } from './lease-access.ts';
 import { SimulatedSession } from './simulated-session.ts';
 
+const programVersion = versionInfo().version;
 const nothing = () => undefined;
 
 /** What runs in a replica once it has started. */
@@ -184,6 +185,7 @@ export class SimulatedReplica implements AuditedReplica {
       caughtUp: (agent, signal) => caughtUp(agent, signal),
       address: '',
       fingerprint: '',
+      version: programVersion,
       env: { POD_NAME: pod },
       newName: () => `${name}-${++lives}`,
       registry: new Registry(),

@@ -79,15 +79,19 @@ async function tellMany(
 ): Promise<void> {
   const startedAt = performance.now();
   const totals = { failed: 0, events: 0, writes: 0, time: 0 };
+  let replay = '';
+  process.on('uncaughtExceptionMonitor', () => console.log(`a history ends this process (replay: ${replay})`));
+  // Much fails in a history, and where it was thrown costs much to find out. One seed alone shows it.
+  Error.stackTraceLimit = 0;
   for (let seed = from; seed < from + count; seed++) {
     for (const [name, tell] of tellers) {
+      replay = `npm run simulate -- --principals ${name} --seed ${seed}`;
       const { problems, events, writes, time } = await tell(seed);
       totals.events += events;
       totals.writes += writes;
       totals.time += time;
       if (problems.length > 0) {
         totals.failed++;
-        const replay = `npm run simulate -- --principals ${name} --seed ${seed}`;
         console.log(`seed ${seed} fails (replay: ${replay})\n  ${problems.join('\n  ')}`);
         process.exitCode = 1;
         if (stopAtFailure) {

@@ -194,6 +194,7 @@ export class TestReplica {
       catchUpMs,
       address: '',
       fingerprint: '',
+      version: '',
       env: pod === undefined ? {} : { POD_NAME: pod },
       registry: createRegistry(),
       rebalancing,
