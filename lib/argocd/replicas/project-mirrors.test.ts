@@ -30,6 +30,23 @@ const project = (name: string, spec: AppProject['spec'] = { sourceRepos: ['*'] }
 });
 
 describe('a project of an autonomous agent', () => {
+  test('a mirror that somebody else makes, of a project that the agent does not have, is deleted', async () => {
+    const { hub, cluster, settled } = start();
+    cluster.put(project('team'));
+    await settled();
+    const mirror = hub.objects.get('one-team') as AppProject;
+    cluster.remove('team');
+    await settled();
+    expect(hub.objects.size).toBe(0);
+    hub.put(mirror, 'of-another-principal');
+    await settled();
+    expect(hub.objects.size).toBe(0);
+    const { [annotations.sourceUid]: _, ...marks } = mirror.metadata.annotations ?? {};
+    hub.put({ ...mirror, metadata: { ...mirror.metadata, annotations: marks } }, 'of-yet-another-one');
+    await settled();
+    expect(hub.objects.size).toBe(0);
+  });
+
   test('defect 13: is mirrored under a prefixed name for its own namespace and cluster, changed and removed', async () => {
     const { hub, cluster, settled } = start();
     cluster.put({

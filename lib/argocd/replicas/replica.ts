@@ -163,6 +163,12 @@ export class Replica<T extends ReplicaObject> implements CopySync {
   /** Takes a change of the owner's view. */
   localChange(ref: ObjectRef, change: StoreChange<T>): void {
     this.#keeper.localChange(ref, change);
+    const { old, now } = change;
+    const isNew = old === undefined && now !== undefined && this.#planner.copiedUid(now) !== undefined;
+    if (isNew && this.#connection !== undefined && this.#keeper.desired(ref) === undefined) {
+      // Made by somebody else, as by another principal that has not heard yet that the source withdrew it: the source decides.
+      this.#requestUpdate(ref);
+    }
   }
 
   /** Compares a copy with its desired state. `doubtful`: the cache may be wrong, so the API server is asked. */
