@@ -96,8 +96,15 @@ export class Auditor {
     }
   }
 
-  /** Of writes for agents. */
-  ofObjects<T>(replica: AuditedReplica, ownerOf: (object: T) => string | undefined): Audit<T> {
+  /**
+   * Of writes for agents.
+   * @param seenOwnerOf whose an object is for replicas that do not serve its agent
+   */
+  ofObjects<T>(
+    replica: AuditedReplica,
+    ownerOf: (object: T) => string | undefined,
+    seenOwnerOf: (object: T) => string | undefined = ownerOf,
+  ): Audit<T> {
     return () => {
       const { identity } = replica;
       const sentAt = this.#scene.time.now();
@@ -112,8 +119,11 @@ export class Auditor {
         const isStuck = this.#scene.time.now() - sentAt > longestFlightMs && write.hasVersion;
         // The next process of a pod does not wait for what the killed one has sent. It overwrites nothing.
         const isLeft = replica.wasKilled && !this.#lives(identity) && (write.hasVersion || write.action === 'create');
+        // A mirror without its mark is nobody's for the leader, which changes nothing on it that it has not seen.
+        const isSeenAsNobodys = write.hasVersion && seenOwnerOf(write.object) === undefined;
+        const knewHolder = agent !== undefined && others.has(agent) && !isSeenAsNobodys;
         if (!isStuck && !isLeft) {
-          this.#check(identity, agent, { known, leader, knewHolder: agent !== undefined && others.has(agent) }, write);
+          this.#check(identity, agent, { known, leader, knewHolder }, write);
         }
       };
     };

@@ -193,7 +193,7 @@ export class SimulatedReplica implements AuditedReplica {
     });
     const engine = startPrincipalProgram(scene, {
       machine,
-      audit: (ownerOf) => auditor.ofObjects(this, ownerOf),
+      audit: (ownerOf, seenOwnerOf) => auditor.ofObjects(this, ownerOf, seenOwnerOf),
       guard: (store, kind) => replicas.fence.guard(store, kind),
       isResponsible: (agent) => replicas.isResponsible(agent),
       lastSeen: (agent) => replicas.holds.lastSeen(agent),

@@ -96,8 +96,11 @@ export interface OwnedKind<T> {
 /** How a principal is started that is one of several. */
 export interface SharedHub {
   readonly machine: Machine;
-  /** Called for each write for an agent; undefined: for what is no agent's. */
-  readonly audit: <T>(ownerOf: OwnedKind<T>['ownerOf']) => Audit<T>;
+  /**
+   * Called for each write for an agent; undefined: for what is no agent's.
+   * @param seenOwnerOf whose the object is for principals that do not serve its agent. Default: its owner's
+   */
+  readonly audit: <T>(ownerOf: OwnedKind<T>['ownerOf'], seenOwnerOf?: OwnedKind<T>['ownerOf']) => Audit<T>;
   /** Lets writes pass that this principal is responsible for. */
   readonly guard: <T extends StoredObject>(store: Store<T>, kind: OwnedKind<T>) => Store<T>;
   readonly isResponsible: (agent: string | undefined) => boolean;
@@ -129,7 +132,13 @@ export function startPrincipalProgram(scene: Scene, shared?: SharedHub): Simulat
   const isOfMirrors = ({ metadata }: Application) => autonomous.includes(metadata.namespace ?? '');
   const writtenFor = (application: Application) =>
     isOfMirrors(application) ? application.metadata.namespace : ownerOf(application);
-  const cache = new ClusterStore(hub.of('Application'), dice, machine, shared?.audit(writtenFor), shared && slowMs);
+  const cache = new ClusterStore(
+    hub.of('Application'),
+    dice,
+    machine,
+    shared?.audit(writtenFor, ownerOf),
+    shared && slowMs,
+  );
   const guarded = (owner: typeof ownerOf) =>
     shared?.guard(cache, { ownerOf: owner, get: (ref) => cache.get(ref) }) ?? cache;
   const applications = guarded(ownerOf);
