@@ -65,4 +65,5 @@ test('an Application that is being deleted is not there any more', () => {
   const leaving = seen('web', 'v1', { deletionTimestamp: '2026-01-01T00:00:00Z' });
   const { lost } = ledger.moved('cluster1', [leaving, seen('old', 'v1')], always);
   expect(lost).toHaveLength(1);
+  expect(ledger.isTakenAway('web-2')).toBe(true);
 });

@@ -100,7 +100,12 @@ export class Ledger {
         continue;
       }
       const name = key.slice(agent.length + 1);
-      const found = seen.find(({ metadata }) => metadata.name === name && metadata.deletionTimestamp === undefined);
+      const there = seen.find(({ metadata }) => metadata.name === name);
+      const isLeaving = there?.metadata.deletionTimestamp !== undefined;
+      const found = isLeaving ? undefined : there;
+      if (isLeaving) {
+        this.#takenAway.add(there.metadata.uid ?? '');
+      }
       const since = Math.max(
         0,
         versions.findLastIndex(({ at }) => at <= knownAt),

@@ -89,6 +89,12 @@ export function wasOnBothHubs(object: KubeObject): boolean {
   return object.metadata.annotations?.[annotations.onBothHubs] === 'true' || isMirror(object);
 }
 
+/**
+ * Why an object that a standby asks about is not there: the active hub has had it from the other one, and it was deleted since. A
+ * standby deletes it then, although nobody may have told it before that both hubs have it.
+ */
+export const deletedHereReason = 'it was deleted after both hubs had it';
+
 /** Why nothing is told of an object that a standby asks about: it is there, and of one hub alone. */
 export const keptOutReason = 'it exists and is kept out of replication';
 

@@ -1,6 +1,6 @@
 import { annotations } from '../../lib/argocd/index.ts';
 import type { Logger } from '../../lib/base/index.ts';
-import { isNotFound, type KubeClient, type KubeObject, WorkQueue } from '../../lib/kube/index.ts';
+import { isInvalid, isNotFound, type KubeClient, type KubeObject, WorkQueue } from '../../lib/kube/index.ts';
 import { principalFieldManager } from '../namespaces.ts';
 import { type ReplicatedKind, wasOnBothHubs } from './kinds.ts';
 
@@ -67,7 +67,8 @@ export class OnBothHubs {
     try {
       await this.#client.mergePatch(kind.type, object.metadata, patch, { fieldManager: principalFieldManager, signal });
     } catch (error) {
-      if (!isNotFound(error)) {
+      // It is gone, or another one of its name is there, which has another UID.
+      if (!isNotFound(error) && !isInvalid(error)) {
         throw error;
       }
     }

@@ -142,7 +142,9 @@ class Pair {
           break;
       }
     }
-    this.#promotion?.reject(new GrpcError(grpcStatus.unavailable, 'the principal is shutting down'));
+    for (const order of [this.#promotion, this.#demotion]) {
+      order?.reject(new GrpcError(grpcStatus.unavailable, 'the principal is shutting down'));
+    }
   }
 
   status(): HAStatusResponse {
@@ -218,6 +220,8 @@ class Pair {
   /** Is active while the Lease allows it and the hub is. */
   async #beActive(): Promise<void> {
     const phase = this.#newPhase('active');
+    // Others of this hub may have the Lease while this one waits for it.
+    this.#isLast = !this.#options.settings.flags['enable-replicas'];
     if (this.#lease === undefined) {
       return await this.#lead(phase, phase, () => undefined);
     }

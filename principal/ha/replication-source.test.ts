@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
+import { annotations } from '../../lib/argocd/index.ts';
 import type { Informer, KubeObject } from '../../lib/kube/index.ts';
 import type { ReplicaStream } from '../../lib/wire/index.ts';
-import { hubApplicationSets, type ReplicatedKind } from './kinds.ts';
+import { deletedHereReason, hubApplicationSets, type ReplicatedKind } from './kinds.ts';
 import { ReplicationSource } from './replication-source.ts';
 
 const quiet = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
@@ -68,4 +69,54 @@ test('what the API server has taken and the cache does not have yet is waited fo
   resolve();
   await drained;
   expect(order).toEqual(['caught up', 'drained true']);
+});
+
+test('a standby that follows later is told what was deleted that both hubs had had', async () => {
+  type Handler = Parameters<Informer<KubeObject>['subscribe']>[0];
+  let handler: Handler = {};
+  const informer = {
+    subscribe: (given: Handler) => {
+      handler = given;
+      return () => undefined;
+    },
+    list: () => [],
+    get: () => undefined,
+    caughtUp: async () => undefined,
+  };
+  const kind: ReplicatedKind = {
+    name: 'ApplicationSet',
+    target: 'applicationset',
+    type: hubApplicationSets,
+    informer: informer as unknown as Informer<KubeObject>,
+    includes: () => true,
+    yields: false,
+  };
+  const hub = source([kind]);
+  const object = (name: string, notes = {}): KubeObject => ({
+    metadata: { namespace: 'argocd', name, uid: name, annotations: notes },
+  });
+  const onBoth = { [annotations.onBothHubs]: 'true' };
+  handler.deleted?.(object('both', onBoth));
+  handler.deleted?.(object('again', onBoth));
+  handler.deleted?.(object('never'));
+  handler.added?.(object('again', onBoth), false);
+  const connection = {};
+  hub.subscribe(stream, connection, 'hub2');
+  const bytes = Buffer.alloc(0);
+  const { results } = await hub.confirm(
+    {
+      agentName: '',
+      snapshotSequenceNum: 0n,
+      resources: ['both', 'again', 'never'].map((name) => ({
+        kind: 'ApplicationSet',
+        namespace: 'argocd',
+        name,
+        uid: '',
+        specChecksum: bytes,
+        data: bytes,
+      })),
+    },
+    connection,
+  );
+  expect(results.map(({ reason }) => reason)).toEqual([deletedHereReason, '', '']);
 });

@@ -1,4 +1,4 @@
-import { type Logger, sleep, withDeadline } from '../../lib/base/index.ts';
+import { BoundedSet, type Logger, sleep, withDeadline } from '../../lib/base/index.ts';
 import { type KubeClient, type KubeObject, type ObjectKey, WorkQueue } from '../../lib/kube/index.ts';
 import { GrpcError, grpcStatus, type ReplicaHandlers, type ReplicaStream } from '../../lib/wire/index.ts';
 import type {
@@ -11,11 +11,14 @@ import type {
   Resource,
 } from '../../proto/gen/replicationapi/replication.ts';
 import { Follower, sentObject } from './follower.ts';
-import { isKeptOut, keptOutReason, type ReplicatedKind } from './kinds.ts';
+import { deletedHereReason, isKeptOut, keptOutReason, type ReplicatedKind, wasOnBothHubs } from './kinds.ts';
+import { replicatedKey } from './news.ts';
 import { OnBothHubs } from './on-both-hubs.ts';
 
 /** As in argocd-agent. */
 const mostFollowers = 10;
+/** Deletions that are remembered for a standby that has not followed since. */
+const mostDeletions = 20_000;
 /** How long a snapshot waits for the caches, ms. */
 const catchUpMs = 15_000;
 /** Objects of a snapshot that are written between two turns of the event loop. */
@@ -59,6 +62,8 @@ export class ReplicationSource {
   readonly #followers = new Map<object, Follower>();
   readonly #deletions: WorkQueue;
   readonly #onBothHubs: OnBothHubs;
+  /** Objects that both hubs have had, and that were deleted since this one became active. */
+  readonly #deletedHere = new BoundedSet<string>(mostDeletions);
   #lastChange = 0;
 
   constructor(options: ReplicationSourceOptions) {
@@ -235,6 +240,7 @@ export class ReplicationSource {
     if (!kind.includes(object)) {
       return;
     }
+    this.#deletedHere.delete(replicatedKey(kind, object.metadata));
     this.#lastChange = Math.floor(Date.now() / 1000);
     for (const follower of this.#followers.values()) {
       follower.changed(kind, object);
@@ -244,7 +250,10 @@ export class ReplicationSource {
   /** It may only have got the label that keeps it out, which looks like a deletion. */
   #gone(kind: ReplicatedKind, last: KubeObject): void {
     this.#onBothHubs.forget(last);
-    if (this.#followers.size > 0 && kind.includes(last)) {
+    if ((this.#followers.size > 0 || wasOnBothHubs(last)) && kind.includes(last)) {
+      if (wasOnBothHubs(last)) {
+        this.#deletedHere.add(replicatedKey(kind, last.metadata));
+      }
       const { namespace = '', name, uid = '' } = last.metadata;
       this.#deletions.add(JSON.stringify([kind.name, namespace, name, uid]));
     }
@@ -279,7 +288,8 @@ export class ReplicationSource {
     }
     try {
       const present = await this.#options.client.get(kind.type, { namespace, name }, this.#options.signal);
-      return present === undefined ? { resource, status: 'deleted', reason: '' } : unknown(resource, keptOutReason);
+      const reason = this.#deletedHere.has(replicatedKey(kind, { namespace, name })) ? deletedHereReason : '';
+      return present === undefined ? { resource, status: 'deleted', reason } : unknown(resource, keptOutReason);
     } catch (error) {
       this.#options.logger.warn({ error }, 'an object that a standby asks about cannot be read');
       return unknown(resource, 'it cannot be read now');

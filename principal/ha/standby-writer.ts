@@ -218,6 +218,10 @@ export class StandbyWriter {
   }
 
   #isEqual(kind: ReplicatedKind, object: KubeObject, local: KubeObject): boolean {
+    if (kind.name === 'Application' && 'operation' in local) {
+      // Asked for while this hub was active: the other one may have run it, and would again after the next failover.
+      return false;
+    }
     const [wanted, present] = [this.#fieldsOf(kind, object), this.#fieldsOf(kind, local, true)];
     return canonicalJson(wanted) === canonicalJson(present);
   }

@@ -3,7 +3,7 @@ import { annotations } from '../../lib/argocd/index.ts';
 import { argoApplications } from '../../lib/bridge/index.ts';
 import type { Informer, KubeObject } from '../../lib/kube/index.ts';
 import { type PrimaryConnection, targets } from '../../lib/wire/index.ts';
-import { keptOutReason, type ReplicatedKind } from './kinds.ts';
+import { deletedHereReason, keptOutReason, type ReplicatedKind } from './kinds.ts';
 import { Standby } from './standby.ts';
 import type { StandbyWriter } from './standby-writer.ts';
 
@@ -24,11 +24,19 @@ const metrics = {
   onlyHere: nothing,
 };
 
+/** What an active hub says of an Application. */
+interface Answer {
+  readonly status: string;
+  readonly reason?: string;
+}
+
+const marked = { [annotations.onBothHubs]: 'true' };
+
 /** A standby with one Application, which the active hub has no more. `answers` are what that says of it, one after the other. */
-function missingOne(...answers: readonly { readonly status: string; readonly reason?: string }[]) {
+function missingOne(notes: Readonly<Record<string, string>>, ...answers: readonly Answer[]) {
   const said: string[] = [];
   const stop = new AbortController();
-  const web = { metadata: { namespace: 'cluster1', name: 'web', annotations: { [annotations.onBothHubs]: 'true' } } };
+  const web = { metadata: { namespace: 'cluster1', name: 'web', annotations: notes } };
   const kind: ReplicatedKind = {
     name: 'Application',
     target: targets.application,
@@ -75,13 +83,26 @@ function missingOne(...answers: readonly { readonly status: string; readonly rea
 }
 
 test('while the active hub cannot tell of an object, nothing is acknowledged: it may have been deleted', async () => {
-  const { said, ended } = missingOne({ status: 'unknown', reason: 'it cannot be read now' }, { status: 'deleted' });
+  const { said, ended } = missingOne(
+    marked,
+    { status: 'unknown', reason: 'it cannot be read now' },
+    { status: 'deleted' },
+  );
   await ended;
   expect(said).toEqual(['unknown', 'deleted', 'removed', 'acknowledged 0']);
 });
 
 test('an object of the active hub alone is nothing to wait for', async () => {
-  const { said, ended } = missingOne({ status: 'unknown', reason: keptOutReason });
+  const { said, ended } = missingOne(marked, { status: 'unknown', reason: keptOutReason });
   await ended;
   expect(said).toEqual(['unknown', 'acknowledged 0']);
+});
+
+test('an object of which nobody knew here that both hubs have it goes when it was deleted on the other one', async () => {
+  const known = missingOne({}, { status: 'deleted', reason: deletedHereReason });
+  await known.ended;
+  expect(known.said).toEqual(['deleted', 'removed', 'acknowledged 0']);
+  const never = missingOne({}, { status: 'deleted' });
+  await never.ended;
+  expect(never.said).toEqual(['deleted', 'acknowledged 0']);
 });

@@ -17,7 +17,7 @@ import type {
   Resource,
 } from '../../proto/gen/replicationapi/replication.ts';
 import { IncomingChanges } from './incoming-changes.ts';
-import { isKeptOut, keptOutReason, type ReplicatedKind, wasOnBothHubs } from './kinds.ts';
+import { deletedHereReason, isKeptOut, keptOutReason, type ReplicatedKind, wasOnBothHubs } from './kinds.ts';
 import type { StandbyMetrics } from './metrics.ts';
 import { News, replicatedKey } from './news.ts';
 import { type StandbyWriter, UnusableObjectError } from './standby-writer.ts';
@@ -406,26 +406,14 @@ export class Standby {
     const { kinds, writer, logger, metrics } = this.#options;
     let unknown = 0;
     const own: string[] = [];
-    const missing: { kind: ReplicatedKind; object: KubeObject }[] = [];
-    for (const kind of kinds.filter(({ name }) => name !== 'GPGKey').reverse()) {
-      for (const object of kind.informer.list()) {
-        if (present.has(replicatedKey(kind, object.metadata)) || !kind.includes(object) || isKeptOut(object)) {
-          continue;
-        }
-        if (wasOnBothHubs(object)) {
-          missing.push({ kind, object });
-        } else if (kind.name === 'Application' || kind.name === 'ApplicationSet') {
-          own.push(replicatedKey(kind, object.metadata));
-        }
-      }
-    }
-    metrics.onlyHere(own.length);
-    if (own.length > 0) {
-      logger.warn(
-        { count: own.length, objects: own.slice(0, 20) },
-        'these objects were never on the active hub: they stay here, and are deployed when this principal becomes active',
+    const missing = kinds
+      .filter(({ name }) => name !== 'GPGKey')
+      .reverse()
+      .flatMap((kind) => kind.informer.list().map((object) => ({ kind, object })))
+      .filter(
+        ({ kind, object }) =>
+          !present.has(replicatedKey(kind, object.metadata)) && kind.includes(object) && !isKeptOut(object),
       );
-    }
     for (let from = 0; from < missing.length; from += mostAskedAbout) {
       const asked = missing.slice(from, from + mostAskedAbout);
       const { results } = await connection.confirm({
@@ -449,7 +437,11 @@ export class Standby {
       for (const { kind, object } of asked) {
         const key = replicatedKey(kind, object.metadata);
         const answer = answers.get(key);
-        if (answer?.status === 'deleted') {
+        if (!wasOnBothHubs(object) && answer?.reason !== deletedHereReason) {
+          if (kind.name === 'Application' || kind.name === 'ApplicationSet') {
+            own.push(key);
+          }
+        } else if (answer?.status === 'deleted') {
           await writer.remove(kind, object.metadata, signal, {
             isCurrent: () => !news.isTouched(kind, object.metadata),
           });
@@ -458,6 +450,13 @@ export class Standby {
           news.need();
         }
       }
+    }
+    metrics.onlyHere(own.length);
+    if (own.length > 0) {
+      logger.warn(
+        { count: own.length, objects: own.slice(0, 20) },
+        'these objects were never on the active hub: they stay here, and are deployed when this principal becomes active',
+      );
     }
     return unknown;
   }
