@@ -21,13 +21,13 @@ export const bundleCommand = ctlCommand({
     const path = flags['output-file'] || `argocd-agent-${stamp}.tar.gz`;
     // Loaded when it runs: other commands start faster without it.
     const { examine } = await import('../doctor/examine.ts');
-    const findings = await examine(ctl, { cluster, address: '' });
+    const found = await examine(ctl, { cluster, address: '' });
     const hub = await collect(ctl.principal(), 'hub', ctl.signal);
     const agent = ctl.targets.agent.context === '' ? [] : await collect(ctl.agent(), 'agent', ctl.signal);
     const about = { madeAt: now.toISOString(), tool: versionInfo('argocd-agentctl'), targets: ctl.targets };
     const files = [
       { path: 'about.json', content: JSON.stringify(about, undefined, 2) },
-      { path: 'findings.json', content: JSON.stringify({ findings }, undefined, 2) },
+      { path: 'findings.json', content: JSON.stringify(found, undefined, 2) },
       ...hub,
       ...agent,
     ];

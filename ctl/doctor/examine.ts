@@ -2,11 +2,15 @@ import { splitHostPort } from '../../lib/base/index.ts';
 import { decodeSecret, FatalError } from '../../lib/ops/index.ts';
 import type { Ctl } from '../ctl-command.ts';
 import { agentCertificate, agentFaults, principalAddressOf } from './agent-checks.ts';
+import { withApplications } from './applications.ts';
+import { changeFaults } from './changes.ts';
 import { agentsOf, clusterFaults, clusterSecretFaults } from './cluster-checks.ts';
 import { agentRights, type Facts, principalRights, readFacts } from './facts.ts';
 import { type Diagnosis, inOrder } from './finding.ts';
 import { authoritiesOf, hubFaults } from './hub-checks.ts';
 import { networkFaults } from './network.ts';
+import { deliveredRepositoryFaults, repositoryFaults } from './repositories.ts';
+import { type RoundTrip, tryRoundTrip } from './round-trip.ts';
 
 /** What to look at. */
 export interface Examination {
@@ -16,8 +20,16 @@ export interface Examination {
   readonly address: string;
 }
 
-/** All that is wrong, the cause first. @throws FatalError when the flags contradict each other */
-export async function examine(ctl: Ctl, { cluster, address }: Examination): Promise<Diagnosis[]> {
+/** What was found. */
+export interface ExaminationResult {
+  /** All that is wrong, the cause first. */
+  readonly findings: readonly Diagnosis[];
+  /** To the cluster that was named, when the hub answers. */
+  readonly roundTrip?: RoundTrip;
+}
+
+/** Looks at a hub, and at a cluster. @throws FatalError when the flags contradict each other */
+export async function examine(ctl: Ctl, { cluster, address }: Examination): Promise<ExaminationResult> {
   const hasAgentSide = ctl.targets.agent.context !== '';
   if (hasAgentSide && cluster === '') {
     throw new FatalError('--agent-context is the cluster of one agent: name it, as in argocd-agentctl doctor CLUSTER');
@@ -26,7 +38,7 @@ export async function examine(ctl: Ctl, { cluster, address }: Examination): Prom
   if (address !== '' && given === undefined) {
     throw new FatalError(`--principal-address ${JSON.stringify(address)} is not host:port`);
   }
-  const [hub, agent] = await Promise.all([
+  const [hubFacts, agentFacts] = await Promise.all([
     readFacts(
       ctl.principal(),
       { deployment: /^argocd-agent-principal|-principal$/, rights: principalRights, isHub: true },
@@ -40,9 +52,21 @@ export async function examine(ctl: Ctl, { cluster, address }: Examination): Prom
         )
       : undefined,
   ]);
+  const { hub, agent } =
+    agentFacts === undefined
+      ? { hub: hubFacts, agent: undefined }
+      : await withApplications(
+          { hub: hubFacts, agent: agentFacts, cluster },
+          { hub: ctl.principal(), agent: ctl.agent() },
+          ctl.signal,
+        );
   const findings = judge(hub, agent, cluster);
   const endpoint = given ?? (agent === undefined ? undefined : principalAddressOf(agent)) ?? loadBalancerOf(hub);
-  if (endpoint !== undefined && hub.unreachable === undefined) {
+  if (hub.unreachable !== undefined) {
+    return { findings: inOrder(findings) };
+  }
+  const tried = cluster === '' ? undefined : tryRoundTrip(ctl.principal(), hub, cluster, ctl.signal);
+  if (endpoint !== undefined) {
     const secret = agent === undefined ? undefined : agentCertificate(agent);
     const fields = secret === undefined ? {} : decodeSecret(secret);
     const { 'tls.crt': certificate = '', 'tls.key': key = '' } = fields;
@@ -53,7 +77,8 @@ export async function examine(ctl: Ctl, { cluster, address }: Examination): Prom
       ...(await networkFaults({ ...endpoint, ...own, authorities: authoritiesOf(hub), cluster }, ctl.signal)),
     );
   }
-  return inOrder(findings);
+  const { roundTrip, findings: failed = [] } = (await tried) ?? {};
+  return { findings: inOrder([...findings, ...failed]), ...(roundTrip === undefined ? {} : { roundTrip }) };
 }
 
 /** What the facts of hub and cluster say. */
@@ -65,8 +90,16 @@ export function judge(hub: Facts, agent: Facts | undefined, cluster: string): Di
     for (const one of cluster === '' ? agentsOf(hub) : [cluster]) {
       findings.push(...clusterFaults(hub, one));
     }
+    findings.push(...repositoryFaults(hub, cluster));
   }
-  return [...findings, ...(agent === undefined ? [] : agentFaults(agent, hub, cluster))];
+  if (agent === undefined) {
+    return findings;
+  }
+  findings.push(...agentFaults(agent, hub, cluster));
+  if (hub.unreachable === undefined && agent.unreachable === undefined) {
+    findings.push(...deliveredRepositoryFaults(agent, hub, cluster), ...changeFaults(agent, hub, cluster));
+  }
+  return findings;
 }
 
 function loadBalancerOf(hub: Facts): { readonly host: string; readonly port: number } | undefined {

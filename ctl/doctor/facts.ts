@@ -1,3 +1,5 @@
+import { type AppProject, appProjectSchema } from '../../lib/argocd/index.ts';
+import { argoAppProjects } from '../../lib/bridge/index.ts';
 import {
   type ConfigMap,
   configMaps,
@@ -21,6 +23,7 @@ import {
   services,
 } from '../../lib/kube/index.ts';
 import { describeError } from '../../lib/ops/index.ts';
+import type { ShownApplication } from '../../lib/way/index.ts';
 import type { Side } from '../ctl-command.ts';
 import { addOnKind, type Conditioned, fleetKind } from '../kinds.ts';
 
@@ -46,6 +49,10 @@ export interface Facts {
   readonly namespaces: readonly Namespace[];
   readonly fleets: readonly Conditioned[];
   readonly addOns: readonly Conditioned[];
+  /** Of a hub, in its own namespace. */
+  readonly appProjects: readonly AppProject[];
+  /** Looked at when both sides of an agent are: those of the agent. A large hub may have more. */
+  readonly applications: readonly ShownApplication[];
   /** Rights that the programs of this side lack, as `verb resource`. */
   readonly missingRights: readonly { readonly account: string; readonly verb: string; readonly resource: string }[];
 }
@@ -93,9 +100,11 @@ export async function readFacts(
   const base = { namespace, context, server: client.server, unknown };
   const answer = await askVersion(client, limited);
   const none = { secrets: [], configMaps: [], leases: [], services: [], endpointSlices: [], deployments: [] };
-  const rest = { events: [], namespaces: [], fleets: [], addOns: [], missingRights: [] };
+  const rest = { events: [], namespaces: [], fleets: [], addOns: [], appProjects: [], missingRights: [] };
+  const applications: readonly ShownApplication[] = [];
   if ('unreachable' in answer) {
-    return { ...base, ...none, ...rest, now: new Date(), skewMs: undefined, unreachable: answer.unreachable };
+    const { unreachable } = answer;
+    return { ...base, ...none, ...rest, applications, now: new Date(), skewMs: undefined, unreachable };
   }
   const read = async <T extends KubeObject>(
     type: ResourceType<T>,
@@ -121,18 +130,20 @@ export async function readFacts(
   };
   const own = { namespace };
   const hubOnly = <T extends KubeObject>(type: ResourceType<T>) => (program.isHub ? read(type) : Promise.resolve([]));
-  const [found, maps, records, served, slices, deployed, recorded, spaces, fleets, addOns] = await Promise.all([
-    read(secrets, own),
-    read(configMaps, own),
-    read(leases, own),
-    read(services, own),
-    read(endpointSlices, own),
-    read(deployments, own),
-    read(events, own),
-    read(namespaces),
-    hubOnly(fleetKind),
-    hubOnly(addOnKind),
-  ]);
+  const [found, maps, records, served, slices, deployed, recorded, spaces, fleets, addOns, projects] =
+    await Promise.all([
+      read(secrets, own),
+      read(configMaps, own),
+      read(leases, own),
+      read(services, own),
+      read(endpointSlices, own),
+      read(deployments, own),
+      read(events, own),
+      read(namespaces),
+      hubOnly(fleetKind),
+      hubOnly(addOnKind),
+      program.isHub ? read(argoAppProjects, own) : [],
+    ]);
   const deployment = deployed.find(({ metadata }) => program.deployment.test(metadata.name));
   const account = deployment?.spec?.template?.spec?.serviceAccountName;
   const missingRights =
@@ -163,8 +174,16 @@ export async function readFacts(
     namespaces: spaces,
     fleets,
     addOns,
+    appProjects: projects.map(projectOf),
+    applications,
     missingRights,
   };
+}
+
+/** One that cannot be read goes to nobody, but it is there. */
+function projectOf(project: KubeObject): AppProject {
+  const parsed = appProjectSchema.safeParse(project);
+  return parsed.success ? parsed.data : { metadata: { name: project.metadata.name }, spec: {} };
 }
 
 /** Asks the API server for its version, which everybody may, and compares clocks. */

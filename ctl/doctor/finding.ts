@@ -37,6 +37,9 @@ const order = [
   'redis-missing',
   'redis-not-ready',
   'fleet-condition',
+  'repository-project-missing',
+  'repository-invalid',
+  'repository-incomplete',
   'cluster-secret-without-agent',
   'cluster-secret-wrong-label',
   'cluster-not-enrolled',
@@ -75,6 +78,13 @@ const order = [
   'add-on-condition',
   'never-connected',
   'disconnected',
+  'round-trip-failed',
+  'repository-name-taken',
+  'repository-not-delivered',
+  'repository-outdated',
+  'repository-refused',
+  'change-not-delivered',
+  'state-not-reported',
   'certificate-ends-soon',
 ];
 

@@ -6,6 +6,7 @@ import { parse } from 'yaml';
 import type { SharedCluster } from '../../e2e/testbed/index.ts';
 import { wellKnown } from '../../lib/base/index.ts';
 import { until } from '../../lib/base/testing.ts';
+import { argoAppProjects } from '../../lib/bridge/index.ts';
 import {
   clusterRoleBindings,
   clusterRoles,
@@ -25,6 +26,7 @@ import {
   services,
 } from '../../lib/kube/index.ts';
 import { decodeSecret } from '../../lib/ops/index.ts';
+import { shownApplications } from '../../lib/way/index.ts';
 import { type CtlRun, runCtl } from './run-ctl.ts';
 
 /** A hub and the cluster of agent `east` in two namespaces of one API server, all of it healthy. */
@@ -98,6 +100,7 @@ export async function startLab(cluster: SharedCluster): Promise<CtlLab> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const port = (server.address() as AddressInfo).port;
   await makeObjects(cluster, port);
+  await makeDelivered(cluster);
   await agentPod(cluster, true);
   return {
     kubeconfig,
@@ -215,6 +218,34 @@ async function makeObjects({ client }: SharedCluster, port: number): Promise<voi
     },
     spec: { holderIdentity: 'p', renewTime: '2026-01-01T00:00:00.000000Z', acquireTime: '2026-01-01T00:00:00.000000Z' },
   });
+}
+
+/** What the hub gives to the agent, and the agent has: a project, a repository with its credentials, an Application. */
+async function makeDelivered({ client }: SharedCluster): Promise<void> {
+  const name = 'shop';
+  const url = 'https://git.example.com/shop.git';
+  const destinations = [{ name: 'east', namespace: '*' }];
+  const spec = { sourceNamespaces: ['east'], sourceRepos: ['*'], destinations };
+  await client.create(argoAppProjects, { metadata: { namespace: 'argocd', name }, spec } as KubeObject);
+  const text = { url, username: 'reader', password: 'open sesame', project: name };
+  const data = Object.fromEntries(
+    Object.entries(text).map(([field, value]) => [field, Buffer.from(value).toString('base64')]),
+  );
+  const labels = { [wellKnown.secretTypeLabel]: 'repository' };
+  const repository = await client.create(secrets, {
+    metadata: { namespace: 'argocd', name: 'repo-shop', labels },
+    data,
+  });
+  const copied = (of: KubeObject) => ({ 'argocd.argoproj.io/source-uid': of.metadata.uid ?? '' });
+  const place = { namespace: labAgentNamespace };
+  const metadata = { ...place, name: 'repo-shop', labels, annotations: copied(repository) };
+  await client.create(secrets, { metadata, data });
+  const application = {
+    spec: { project: name, source: { repoURL: url, path: '.' }, destination: { name: 'east', namespace: name } },
+    status: { sync: { status: 'Synced' }, health: { status: 'Healthy' } },
+  };
+  const own = await client.create(shownApplications, { metadata: { namespace: 'east', name }, ...application });
+  await client.create(shownApplications, { metadata: { ...place, name, annotations: copied(own) }, ...application });
 }
 
 async function agentPod({ client }: SharedCluster, isReady: boolean): Promise<void> {

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { borrowCluster, type SharedCluster } from '../../e2e/testbed/index.ts';
 import { wellKnown } from '../../lib/base/index.ts';
 import { until } from '../../lib/base/testing.ts';
+import { argoAppProjects } from '../../lib/bridge/index.ts';
 import { clusterConfigIn } from '../../lib/clusters/index.ts';
 import {
   clusterRoleBindings,
@@ -19,6 +20,7 @@ import {
   services,
 } from '../../lib/kube/index.ts';
 import { createAuthority, issueCertificate, type KeyCertificate, tlsSecretData } from '../../lib/pki/index.ts';
+import { shownApplications } from '../../lib/way/index.ts';
 import { type CtlLab, labAgentNamespace, startLab } from '../testing/lab.ts';
 import { type RelayFault, startRelay } from '../testing/relay.ts';
 import { runCtl } from '../testing/run-ctl.ts';
@@ -42,10 +44,14 @@ const encode = (text: string) => Buffer.from(text).toString('base64');
 const both = ['doctor', 'east', '--agent-context=east'];
 const day = 24 * 3_600_000;
 
+/** No kubelet runs the pod of the lab's principal. */
+const notTaken = 'no pod of the principal is ready';
+const healthy = { code: 0, out: '', err: `east: no request went to the cluster and back: ${notTaken}\n` };
+
 test('a healthy hub, and a healthy cluster: nothing, in less than 5 s', async () => {
   const began = performance.now();
   expect(await lab.ctl('doctor')).toEqual({ code: 0, out: '', err: '' });
-  expect(await lab.ctl(...both)).toEqual({ code: 0, out: '', err: '' });
+  expect(await lab.ctl(...both)).toEqual(healthy);
   expect(JSON.parse((await lab.ctl('doctor', '-o', 'json')).out)).toEqual({ findings: [] });
   // Three runs; a busy machine has its part in it.
   expect(performance.now() - began).toBeLessThan(15_000);
@@ -83,6 +89,17 @@ const withClient = (pair: KeyCertificate) => (secret: Secret) => {
   const config = structuredClone(clusterConfigIn(secret)) as { tlsClientConfig: Record<string, unknown> };
   Object.assign(config.tlsClientConfig, { certData: encode(pair.certificate), keyData: encode(pair.key) });
   secret.data = { ...secret.data, config: encode(JSON.stringify(config)) };
+};
+
+/** Sets fields of a Secret. */
+const withText = (fields: Readonly<Record<string, string>>) => (secret: Secret) => {
+  const data = Object.entries(fields).map(([name, text]) => [name, encode(text)]);
+  secret.data = { ...secret.data, ...Object.fromEntries(data) };
+};
+
+/** Removes a field of a Secret. */
+const without = (field: string) => (secret: Secret) => {
+  delete secret.data?.[field];
 };
 
 const alter: CtlLab['alter'] = (...args) => lab.alter(...args);
@@ -399,6 +416,80 @@ const faults: readonly (readonly [
     async () => serve(await certificate('own', 'p', 'server', expired)),
     both,
   ],
+  [
+    'a repository of a project that does not exist',
+    'repository-project-missing',
+    () => alter(argoAppProjects, hub('shop'), 'delete'),
+  ],
+  ['a repository without an address', 'repository-invalid', () => alter(secrets, hub('repo-shop'), without('url'))],
+  [
+    'a repository with an address that is none',
+    'repository-invalid',
+    () => alter(secrets, hub('repo-shop'), withText({ url: 'git.example.com/shop' })),
+  ],
+  [
+    'a repository over SSH without a key',
+    'repository-incomplete',
+    () => alter(secrets, hub('repo-shop'), withText({ url: 'git@git.example.com:shop.git' })),
+  ],
+  [
+    'a repository with a user and no password',
+    'repository-incomplete',
+    () => alter(secrets, hub('repo-shop'), without('password')),
+  ],
+  [
+    'a repository that has not arrived',
+    'repository-not-delivered',
+    () => alter(secrets, east('repo-shop'), 'delete'),
+    both,
+  ],
+  [
+    'a repository with a password of yesterday on the cluster',
+    'repository-outdated',
+    () => alter(secrets, east('repo-shop'), withText({ password: 'yesterday' })),
+    both,
+  ],
+  [
+    'a Secret of the cluster in the place of a repository',
+    'repository-name-taken',
+    () => alter(secrets, east('repo-shop'), (secret) => Object.assign(secret.metadata, { labels: {} })),
+    both,
+  ],
+  [
+    'a repository whose password is refused',
+    'repository-refused',
+    () =>
+      alter(shownApplications, east('shop'), (application) =>
+        Object.assign(application.status ?? {}, {
+          conditions: [{ type: 'ComparisonError', message: 'failed to list refs: authentication required: no' }],
+        }),
+      ),
+    both,
+  ],
+  [
+    'a change that does not reach the cluster',
+    'change-not-delivered',
+    () =>
+      alter(shownApplications, east('shop'), (application) =>
+        Object.assign((application.spec as { source?: object }).source ?? {}, { path: 'yesterday' }),
+      ),
+    both,
+  ],
+  [
+    'an Application that does not reach the cluster',
+    'change-not-delivered',
+    () => alter(shownApplications, east('shop'), 'delete'),
+    both,
+  ],
+  [
+    'a state that does not reach the hub',
+    'state-not-reported',
+    () =>
+      alter(shownApplications, east('shop'), (application) =>
+        Object.assign(application.status ?? {}, { health: { status: 'Degraded' } }),
+      ),
+    both,
+  ],
   ['no namespace', 'namespace-missing', async () => async () => undefined, ['doctor', '--namespace=nowhere']],
   ['no hub', 'hub-unreachable', async () => async () => undefined, ['doctor', 'CLOSED']],
 ];
@@ -469,5 +560,6 @@ test('who may not see Secrets is told so', async () => {
 });
 
 test('all is well again', async () => {
-  expect(await lab.ctl(...both)).toEqual({ code: 0, out: '', err: '' });
+  expect(await lab.ctl(...both)).toEqual(healthy);
+  expect(JSON.parse((await lab.ctl(...both, '-o', 'json')).out)).toEqual({ findings: [], roundTrip: { notTaken } });
 });

@@ -100,6 +100,8 @@ beforeAll(async () => {
     namespaces: [{ metadata: { name: namespace } }, { metadata: { name: 'east' } }],
     fleets: [],
     addOns: [],
+    appProjects: [],
+    applications: [],
     missingRights: [],
   };
 });

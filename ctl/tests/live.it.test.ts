@@ -1,11 +1,8 @@
-import { readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { parse } from 'yaml';
 import { application, namespace, type Pair, pairApplications, startPair } from '../../e2e/pair/index.ts';
-import type { SharedCluster } from '../../e2e/testbed/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import { namespaces } from '../../lib/kube/index.ts';
+import { contextsOf } from '../testing/contexts.ts';
 import { hasTerminal, type Sitting, sit } from '../testing/terminal.ts';
 
 // The views that follow a fleet, before a real pair: principal and agent as processes. The tests play Argo CD.
@@ -32,30 +29,6 @@ afterEach(() => {
   }
 });
 afterAll(() => pair?.stop());
-
-/** A kubeconfig with a context of each cluster. */
-async function contextsOf(clusters: Readonly<Record<string, SharedCluster>>): Promise<string> {
-  const parts = await Promise.all(
-    Object.entries(clusters).map(async ([name, { kubeconfig }]) => {
-      const {
-        clusters: [cluster],
-        users: [user],
-      } = parse(await readFile(kubeconfig, 'utf8'));
-      const context = { name, context: { cluster: name, user: name } };
-      return { cluster: { ...cluster, name }, user: { ...user, name }, context };
-    }),
-  );
-  const path = join(pair.hub.dir, 'both');
-  const document = {
-    apiVersion: 'v1',
-    kind: 'Config',
-    clusters: parts.map(({ cluster }) => cluster),
-    users: parts.map(({ user }) => user),
-    contexts: parts.map(({ context }) => context),
-  };
-  await writeFile(path, JSON.stringify(document));
-  return path;
-}
 
 /** An Application of the agent on the hub. */
 const create = (name: string) => pair.hub.client.create(pairApplications, application({ name, namespace: 'east' }));

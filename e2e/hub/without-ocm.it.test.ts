@@ -380,6 +380,17 @@ describe('without Open Cluster Management', { timeout: 400_000 }, () => {
     expect(JSON.parse((await ask('-o', 'json')).out)).toMatchObject({ state: 'active', preferred_role: 'primary' });
   });
 
+  it('doctor finds nothing, and a request goes to the cluster and back', async () => {
+    const all = await run('argocd-agentctl', ['doctor', 'edge-1', '-o', 'json']);
+    expect(JSON.parse(all.out), all.err).toEqual({ findings: [], roundTrip: { ms: expect.any(Number) } });
+    const { code, out, err } = await run('argocd-agentctl', ['doctor', 'edge-1']);
+    expect({ code, out, err }).toEqual({
+      code: 0,
+      out: '',
+      err: expect.stringMatching(/^edge-1: a request to the cluster and back took \d+ ms\n$/),
+    });
+  });
+
   it('nobody was refused anything', async () => {
     const accounts = [
       [hub, `${namespace}:${principal}`],

@@ -90,7 +90,13 @@ export {
   projectMirrorName,
 } from './replicas/project-mirror.ts';
 export { referenceMirror } from './replicas/reference-mirror.ts';
-export { isRepository, projectOfRepository, type RepositorySecret, secretSchema } from './repository.ts';
+export {
+  isRepository,
+  isRepositoryForAgent,
+  projectOfRepository,
+  type RepositorySecret,
+  secretSchema,
+} from './repository.ts';
 export { hasCredentials, isForRepository, repositoryUrls } from './repository-use.ts';
 export { applicationAdmission, applicationRouter, isSkipped, type RoutingOptions, withoutMirrors } from './routing.ts';
 export { versionOfImage } from './version.ts';
