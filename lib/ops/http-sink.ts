@@ -97,7 +97,7 @@ export class HttpSink<T> {
 
   /** Sends the first items; returns when they are delivered, dropped, or the signal aborts. */
   async #sendFirst(signal: AbortSignal): Promise<void> {
-    const { what, encode, batch = 1, logger, backoff: timing = { initialMs: 500, maxMs: 60_000 } } = this.#options;
+    const { what, encode, batch = 1, logger, backoff: timing = { initialMs: 500, maxMs: 15_000 } } = this.#options;
     const items = this.#queue.slice(0, batch);
     const request = await encode(items);
     const backoff = new Backoff(timing);
