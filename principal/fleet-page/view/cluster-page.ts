@@ -57,7 +57,7 @@ ${why !== '' && html`<p class="sub"><bdi>${abridged(why, 2_000)}</bdi></p>`}`;
 function conditions({ facts: { conditions: all } }: FleetCluster): SafeHtml {
   const word = ({ ok, isMinor }: FleetCondition) =>
     ok === undefined ? 'waiting' : ok ? 'ready' : isMinor === true ? 'attention' : 'lost';
-  return html`<h2 id="conditions-title">Conditions</h2><div class="table-frame" tabindex="0" role="region" aria-label="Table of conditions"><table class="conditions"><thead><tr><th scope="col">Condition</th><th scope="col">Holds</th><th scope="col">Reason</th><th scope="col">Message</th></tr></thead><tbody>${all.map(
+  return html`<h2 id="conditions-title">Conditions</h2><div class="table-frame" tabindex="0" role="region" aria-label="Table of conditions"><table class="conditions stacked"><thead><tr><th scope="col">Condition</th><th scope="col">Holds</th><th scope="col">Reason</th><th scope="col">Message</th></tr></thead><tbody>${all.map(
     (each) =>
       html`<tr><th scope="row">${each.type}</th><td><span class="tag tag-${word(each)}">${silentGlyph(word(each))}${each.ok === undefined ? 'Unknown' : each.ok ? 'True' : 'False'}</span></td><td>${each.reason}</td><td class="why"><bdi>${abridged(each.message, 2_000)}</bdi></td></tr>`,
   )}</tbody></table></div>`;
@@ -106,6 +106,6 @@ function applications({ facts: { applications: counts } }: FleetCluster, list: L
   ];
   return html`<h2 id="applications-title">Applications <span class="count">${numeral(counts.total)}</span></h2>
 <div class="pair"><div><h3>Health</h3>${bar(healthNames, counts.health)}</div><div><h3>Sync</h3>${bar(syncNames, counts.sync)}</div></div>
-${rows.length > 0 && html`<div class="table-frame" tabindex="0" role="region" aria-label="Table of Applications"><table><thead><tr><th scope="col">Application</th><th scope="col">Project</th><th scope="col">Health</th><th scope="col">Sync</th><th scope="col">Message</th></tr></thead><tbody>${rows}</tbody></table></div>`}
+${rows.length > 0 && html`<div class="table-frame" tabindex="0" role="region" aria-label="Table of Applications"><table class="stacked"><thead><tr><th scope="col">Application</th><th scope="col">Project</th><th scope="col">Health</th><th scope="col">Sync</th><th scope="col">Message</th></tr></thead><tbody>${rows}</tbody></table></div>`}
 ${left.length > 0 && html`<p class="panel-sub">${left.join(' ')}</p>`}`;
 }

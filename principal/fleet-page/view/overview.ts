@@ -53,7 +53,7 @@ export function overview(lens: FleetLens, query: PageQuery): SafeHtml {
   return html`<div class="headline" data-region="headline">${region('headline')}</div>
 <nav class="states" aria-label="Clusters by state" data-region="states">${region('states')}</nav>
 <section class="attention" aria-labelledby="attention-title" data-region="attention">${region('attention')}</section>
-<div class="deck">
+<div class="deck deck-${query.view}">
 <aside class="panels" aria-label="Figures">
 <section class="panel" aria-labelledby="history-title" data-region="history">${region('history')}</section>
 <section class="panel" aria-labelledby="applications-title" data-region="applications">${region('applications')}</section>
