@@ -93,6 +93,9 @@ describe.skipIf(original === '')('beside the original (ARGOCD_AGENTCTL_BIN)', { 
     expect(
       await compare([
         misused(''),
+        'help',
+        'help agent',
+        { line: 'completion powershell', wanted: { code: '`completion`', out: '`completion`', err: '`completion`' } },
         'agent',
         'agents',
         'pki',
