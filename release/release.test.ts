@@ -20,18 +20,16 @@ beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'release-'));
   names = makeRelease({ ...made, output: join(folder, 'one') });
   makeRelease({ ...made, output: join(folder, 'with-image'), image });
-});
+  // Two bundles.
+}, 300_000);
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-test.each([
-  ['without an image', 'one', {}],
-  ['with one', 'with-image', { image }],
-])('two runs give the same bytes, %s', (_, first, more) => {
-  const again = join(folder, `${first}-again`);
-  const all = makeRelease({ ...made, ...more, output: again });
-  expect(all.length).toBeGreaterThan(9);
+test('two runs give the same bytes', () => {
+  const again = join(folder, 'again');
+  const all = makeRelease({ ...made, output: again, image });
+  expect(all.length).toBeGreaterThan(11);
   for (const name of all) {
-    expect(readFileSync(join(folder, first, name)).equals(readFileSync(join(again, name))), name).toBe(true);
+    expect(readFileSync(join(folder, 'with-image', name)).equals(readFileSync(join(again, name))), name).toBe(true);
   }
 });
 
