@@ -116,7 +116,7 @@ export class Auditor {
       return (write) => {
         const agent = ownerOf(write.object);
         const known = agent === undefined ? undefined : holds.get(agent);
-        const isStuck = this.#scene.time.now() - sentAt > longestFlightMs && write.hasVersion;
+        const isStuck = this.#scene.time.now() - sentAt > longestFlightMs && (write.hasVersion || write.wasCalledOff);
         // The next process of a pod does not wait for what the killed one has sent. It overwrites nothing.
         const isLeft = replica.wasKilled && !this.#lives(identity) && (write.hasVersion || write.action === 'create');
         // A mirror without its mark is nobody's for the leader, which changes nothing on it that it has not seen.

@@ -14,6 +14,8 @@ export interface ExecutedWrite<T> {
   readonly before: T | undefined;
   /** It would have been refused had the object changed since the program last saw it. */
   readonly hasVersion: boolean;
+  /** The program had given it up before it was executed. */
+  readonly wasCalledOff: boolean;
 }
 
 /** Called when a program sends a write; what it returns is called when the write has changed something. */
@@ -152,7 +154,7 @@ export class ClusterStore<T extends SimulatedObject> implements Store<T> {
       const after = work();
       const object = before ?? (after as T | undefined);
       if (object !== undefined && before !== after) {
-        executed?.({ action, object, before, hasVersion });
+        executed?.({ action, object, before, hasVersion, wasCalledOff: signal?.aborted === true });
       }
       return after;
     }, signal);
