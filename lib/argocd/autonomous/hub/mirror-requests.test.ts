@@ -1,11 +1,14 @@
 import { expect, test } from 'vitest';
+import { processRuntime } from '../../../sync/index.ts';
 import type { Application, ApplicationMessage, Message } from '../../index.ts';
 import { Lab, type LabCluster, sentMessages } from '../../testing/lab.ts';
 import { join, joined, ownApplication, StageAgent, StagePrincipal } from '../testing/stage.ts';
+import { MirrorRequests } from './mirror-requests.ts';
 
 const local = { namespace: 'argocd', name: 'shop' };
 const hubRef = { namespace: 'a', name: 'shop' };
 const operation = { sync: { revision: '1' } };
+const nothing = () => undefined;
 const running = { phase: 'Running', operation, startedAt: 't1' };
 
 let events = 0;
@@ -164,4 +167,30 @@ test('what was asked for on a mirror that is gone is not asked for any more', as
   await lab.run(60_000);
   expect(sentMessages(principal, 'set-operation')).toEqual([]);
   expect(principal.sync.stats('a').pending).toBe(0);
+});
+
+test('a refresh that was requested before it is known whose mirror it is has not been received', () => {
+  let sourceUid: string | undefined;
+  const mirror = {
+    metadata: { ...hubRef, uid: 'm', annotations: { 'argocd.argoproj.io/refresh': 'normal' } },
+    spec: {},
+  };
+  const requests = new MirrorRequests({
+    agent: 'a',
+    principalUid: 'p',
+    read: () => mirror,
+    sourceUid: () => sourceUid,
+    runtime: processRuntime({ debug: nothing, info: nothing, warn: nothing, error: nothing }),
+  });
+  requests.follow('shop', mirror);
+  expect(requests.context(mirror, requests.received('shop')).triggersDelivered).toBe(false);
+  sourceUid = 'u';
+  requests.follow('shop', mirror);
+  expect(requests.context(mirror, requests.received('shop')).triggersDelivered).toBe(false);
+  const sent: Message[] = [];
+  requests.connected({ send: (message) => sent.push(message) > 0, acknowledge: nothing });
+  expect(sent.map(({ type }) => type)).toEqual(['spec-update']);
+  requests.acknowledged(sent[0] as { resourceId: string; eventId: string });
+  expect(requests.context(mirror, requests.received('shop')).triggersDelivered).toBe(true);
+  requests.close();
 });

@@ -137,9 +137,12 @@ export class MirrorRequests {
     const known = this.#operations.get(name);
     const isKnown =
       operation === undefined || (known?.uid === mirror?.metadata.uid && known?.digest === digestOf(operation));
+    const triggers = triggerMark(mirror);
+    const passed = this.#triggers.get(name);
+    const arePassed = triggers === '' || (passed?.uid === mirror?.metadata.uid && passed?.digest === triggers);
     return {
       operation: isKnown && !this.#outbox.requested(key, 'set-operation') ? operationMark(mirror) : undefined,
-      triggers: this.#outbox.requested(key, 'spec-update') ? undefined : triggerMark(mirror),
+      triggers: arePassed && !this.#outbox.requested(key, 'spec-update') ? triggers : undefined,
       terminating: this.#terminations.requested(key, 'terminate-operation'),
     };
   }
