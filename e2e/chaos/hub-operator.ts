@@ -17,8 +17,8 @@ const patienceMs = 240_000;
 const lookEveryMs = 250;
 /** How long users go on at a hub whose principals are all dead. */
 const unheardMs = 1_500;
-/** How old a change can be that the active hub's principal has not seen yet when it says that nothing is left. */
-const unseenMs = 3_000;
+/** How old a change can be that the active hub's principal has not seen yet when it says that nothing is left: its watch may be dead. */
+const unseenMs = 15_000;
 
 /** Who {@link HubOperator} works with. */
 export interface HubOperatorOptions {
@@ -74,7 +74,7 @@ export class HubOperator {
     const { stage, users } = this.#options;
     await users.pause();
     const pausedAt = performance.now();
-    await this.#until('the standby has everything', async () => (await this.#look()) > pausedAt + unseenMs);
+    await this.#until('the standby has everything', async () => (await this.#look()) > pausedAt);
     await this.#order(stage.active, 'demote');
     await this.#takeOver(Number.POSITIVE_INFINITY);
     this.planned++;
@@ -122,7 +122,8 @@ export class HubOperator {
 
   /** What is on the hub that died, and on no other one, is deleted there by hand: docs/second-hub.md. */
   async #cleanUp(taken: readonly ArgoObject[], former: StagedHub): Promise<void> {
-    const known = new Set(taken.map(({ metadata: { namespace, name } }) => `${namespace}/${name}`));
+    const stays = taken.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+    const known = new Set(stays.map(({ metadata: { namespace, name } }) => `${namespace}/${name}`));
     for (const { name: agent } of this.#options.stage.agents.filter(({ mode }) => mode === 'managed')) {
       const there = await persist(() => former.cluster.client.list(pairApplications, { namespace: agent }));
       for (const { metadata } of there.filter(({ metadata: { name } }) => !known.has(`${agent}/${name}`))) {

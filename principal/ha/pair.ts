@@ -474,14 +474,7 @@ class Pair {
   }
 
   #lag(): { readonly objects: number; readonly ms: number } {
-    if (this.#active === undefined) {
-      return this.#standby?.lag ?? { objects: 0, ms: 0 };
-    }
-    const { followers } = this.#active.source;
-    return {
-      objects: Math.max(0, ...followers.map(({ lag }) => lag)),
-      ms: Math.max(0, ...followers.map(({ lagMs }) => lagMs)),
-    };
+    return this.#active?.source.lag ?? this.#standby?.lag ?? { objects: 0, ms: 0 };
   }
 
   #registered(): ReadonlySet<string> {

@@ -98,6 +98,19 @@ export class ReplicationSource {
     return [...this.#followers.values()];
   }
 
+  /** Objects that the slowest standby has not acknowledged, with deletions that it has not been told yet; and for how long. */
+  get lag(): { readonly objects: number; readonly ms: number } {
+    const { followers } = this;
+    if (followers.length === 0) {
+      return { objects: 0, ms: 0 };
+    }
+    const untold = this.#deletions.isIdle ? 0 : Math.max(1, this.#deletions.length);
+    return {
+      objects: Math.max(...followers.map(({ lag }) => lag)) + untold,
+      ms: Math.max(...followers.map(({ lagMs }) => lagMs)),
+    };
+  }
+
   /** Unix seconds of the last change; 0 when there was none. */
   get lastChange(): number {
     return this.#lastChange;
