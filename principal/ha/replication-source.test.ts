@@ -25,6 +25,15 @@ function source(kinds: readonly ReplicatedKind[] = []): ReplicationSource {
   });
 }
 
+const kindOf = (informer: object): ReplicatedKind => ({
+  name: 'ApplicationSet',
+  target: 'applicationset',
+  type: hubApplicationSets,
+  informer: informer as Informer<KubeObject>,
+  includes: () => true,
+  yields: false,
+});
+
 const stream: ReplicaStream = {
   address: '127.0.0.1:1',
   send: () => true,
@@ -51,15 +60,7 @@ test('a standby has everything only when it has taken its snapshot', async () =>
 test('what the API server has taken and the cache does not have yet is waited for', async () => {
   const { promise, resolve } = Promise.withResolvers<void>();
   const informer = { subscribe: () => () => undefined, list: () => [], caughtUp: () => promise };
-  const kind: ReplicatedKind = {
-    name: 'ApplicationSet',
-    target: 'applicationset',
-    type: hubApplicationSets,
-    informer: informer as unknown as Informer<KubeObject>,
-    includes: () => true,
-    yields: false,
-  };
-  const hub = source([kind]);
+  const hub = source([kindOf(informer)]);
   const follower = hub.subscribe(stream, {}, 'hub2');
   follower.acknowledged(0n);
   const order: string[] = [];
@@ -83,15 +84,7 @@ test('a standby that follows later is told what was deleted that both hubs had h
     get: () => undefined,
     caughtUp: async () => undefined,
   };
-  const kind: ReplicatedKind = {
-    name: 'ApplicationSet',
-    target: 'applicationset',
-    type: hubApplicationSets,
-    informer: informer as unknown as Informer<KubeObject>,
-    includes: () => true,
-    yields: false,
-  };
-  const hub = source([kind]);
+  const hub = source([kindOf(informer)]);
   const object = (name: string, notes = {}): KubeObject => ({
     metadata: { namespace: 'argocd', name, uid: name, annotations: notes },
   });
