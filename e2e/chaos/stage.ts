@@ -265,7 +265,10 @@ export async function startStage(options: StageOptions): Promise<ChaosStage> {
         const program = await part('agent', `agent of ${name}`, [
           `--kubeconfig=${api.kubeconfig}`,
           '--creds=mtls:any',
-          `--server-address=${ways.map(({ port }) => `127.0.0.1:${port}`).join(',')}`,
+          // An address alone has no port of its own, as with argocd-agent.
+          ...(ways.length > 1
+            ? [`--server-address=${ways.map(({ port }) => `127.0.0.1:${port}`).join(',')}`]
+            : ['--server-address=127.0.0.1', `--server-port=${theFirst(ways).port}`]),
           `--agent-mode=${mode}`,
           `--redis-addr=127.0.0.1:${redis.port}`,
         ]);
