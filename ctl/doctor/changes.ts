@@ -19,8 +19,9 @@ export function changeFaults(facts: Facts, hub: Facts, agent: string): Diagnosis
   }
   const record = hub.leases.map(connectionRecord).find((one) => one?.agent === agent);
   const stuck = new Map<Stuck, { readonly application: ShownApplication; readonly text: string }[]>();
+  const copyOf = copiesIn(facts.applications);
   for (const application of applicationsOf(hub, agent)) {
-    const copy = copyOf(application, facts.applications);
+    const copy = copyOf(application);
     const isGoing = application.metadata.deletionTimestamp !== undefined;
     if (isGoing || !isSettled(hub, application) || (copy !== undefined && !isSettled(facts, copy))) {
       continue;
@@ -30,7 +31,8 @@ export function changeFaults(facts: Facts, hub: Facts, agent: string): Diagnosis
     if (waits !== undefined) {
       const said = application.status?.conditions?.find(({ type }) => notices.has(type))?.message ?? '';
       const all = stuck.get(waits.station) ?? [];
-      stuck.set(waits.station, [...all, { application, text: said || waits.text }]);
+      all.push({ application, text: said || waits.text });
+      stuck.set(waits.station, all);
     }
   }
   const isAutonomous = modeOfAgent(hub, facts, agent) === 'autonomous';
@@ -56,12 +58,24 @@ const stations = {
 type Stuck = keyof typeof stations;
 const isStuck = (station: string): station is Stuck => Object.hasOwn(stations, station);
 
-/** The same Application on the cluster: the copy of the hub's, or that which the hub mirrors; else one of its name. */
-function copyOf({ metadata }: ShownApplication, all: readonly ShownApplication[]): ShownApplication | undefined {
-  const source = metadata.annotations?.[annotations.sourceUid];
-  return (
-    all.find((one) => [metadata.uid, source].includes(one.metadata.annotations?.[annotations.sourceUid] ?? '-')) ??
-    all.find((one) => one.metadata.uid === source) ??
-    all.find((one) => one.metadata.name === metadata.name)
-  );
+/** Finds the same Application on the cluster: the copy of the hub's, or that which the hub mirrors; else one of its name. */
+function copiesIn(all: readonly ShownApplication[]): (hub: ShownApplication) => ShownApplication | undefined {
+  const sourceOf = ({ metadata }: ShownApplication) => metadata.annotations?.[annotations.sourceUid] ?? '';
+  const indexed = (keyIn: (one: ShownApplication) => string | undefined) =>
+    // The first of several counts.
+    new Map(all.map((one) => [keyIn(one) ?? '', one] as const).reverse());
+  const [bySource, byUid, byName] = [
+    indexed(sourceOf),
+    indexed(({ metadata }) => metadata.uid),
+    indexed(({ metadata }) => metadata.name),
+  ];
+  return (hub) => {
+    const [uid, source] = [hub.metadata.uid, sourceOf(hub)];
+    return (
+      (uid && bySource.get(uid)) ||
+      (source && (bySource.get(source) ?? byUid.get(source))) ||
+      byName.get(hub.metadata.name) ||
+      undefined
+    );
+  };
 }

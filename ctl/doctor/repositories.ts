@@ -49,9 +49,15 @@ function deliveryOf(hub: Facts): Delivery {
         return { name: name || server, server: server.replace(/\/+$/, '') };
       }),
   });
+  const applications = new Map<string, ReturnType<typeof applicationsOf>>();
+  const applicationsFor = (agent: string) => {
+    const known = applications.get(agent) ?? applicationsOf(hub, agent);
+    applications.set(agent, known);
+    return known;
+  };
   /** As the principal decides it about a Secret without a project. */
   const isUsed = (secret: Repository, agent: string) =>
-    applicationsOf(hub, agent).some(({ metadata, spec = {} }) => {
+    applicationsFor(agent).some(({ metadata, spec = {} }) => {
       const own = project(spec.project || 'default');
       return (
         own !== undefined &&

@@ -132,9 +132,10 @@ export class Ledger {
         }
         continue;
       }
-      const uid = found.metadata.uid ?? '';
-      this.#formerUids.set(key, [...(this.#formerUids.get(key) ?? []), wanted?.uid ?? uid]);
-      this.want({ agent, name, uid, spec: found.spec });
+      if (wanted !== undefined) {
+        this.#formerUids.set(key, [...(this.#formerUids.get(key) ?? []), wanted.uid]);
+      }
+      this.want({ agent, name, uid: found.metadata.uid ?? '', spec: found.spec });
     }
     return { lost, undone };
   }

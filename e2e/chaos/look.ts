@@ -1,6 +1,7 @@
 import { leases } from '../../lib/kube/index.ts';
 import { namespace, pairApplications } from '../pair/index.ts';
 import type { PlayedApplicationController } from './application-controller.ts';
+import type { HubOperator } from './hub-operator.ts';
 import type { ChaosView } from './invariants.ts';
 import type { Onlooker } from './onlooker.ts';
 import type { Part } from './part.ts';
@@ -11,8 +12,7 @@ export interface Lookout {
   readonly stage: ChaosStage;
   readonly controllers: readonly PlayedApplicationController[];
   readonly live: Onlooker;
-  /** What failovers lost, or why one did not succeed. */
-  failovers(): readonly string[];
+  readonly operator: HubOperator;
 }
 
 /** A principal of a standby hub has to say that it follows. */
@@ -25,7 +25,7 @@ async function complaintOf(part: Part, { standby }: ChaosStage): Promise<string 
 }
 
 /** Looks at everything that there is now, on all sides. */
-export async function lookAround({ stage, controllers, live, failovers }: Lookout): Promise<ChaosView> {
+export async function lookAround({ stage, controllers, live, operator }: Lookout): Promise<ChaosView> {
   const { active, standby } = stage;
   const { client } = active.cluster;
   const [onHub, onStandby, held, agents, unhealthy, unanswered] = await Promise.all([
@@ -56,7 +56,7 @@ export async function lookAround({ stage, controllers, live, failovers }: Lookou
     unhealthy: unhealthy.filter((one) => one !== undefined),
     exits: stage.parts.flatMap(({ exits }) => exits),
     memory: stage.parts.map(({ name, mostBytes, boundBytes }) => ({ name, mostBytes, boundBytes })),
-    failovers: failovers(),
+    failovers: operator.findings,
     both: onStandby && { active: onHub, standby: onStandby },
     unanswered,
     wrongAnswers: live.wrong,

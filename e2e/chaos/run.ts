@@ -76,8 +76,6 @@ export async function runChaos(options: ChaosOptions): Promise<Verdict> {
         new PlayedApplicationController({ agent: name, client: cluster.client, random: numbers() }),
     );
     const live = new Onlooker(stage, forLive);
-    const failovers: string[] = [];
-    const lookout = { stage, controllers, live, failovers: () => failovers };
     await live.prepare();
     for (const one of controllers) {
       beside(one.run(stop.signal));
@@ -91,6 +89,8 @@ export async function runChaos(options: ChaosOptions): Promise<Verdict> {
       everyMs: options.editEveryMs,
     });
     await users.begin(options.applications);
+    const operator = new HubOperator({ stage, users, ledger, random: forOperator, log });
+    const lookout = { stage, controllers, live, operator };
     const first = await quiet(lookout, ledger, log);
     if (first.length > 0) {
       throw new Error(`the fleet does not even start:\n${first.map(({ what }) => what).join('\n')}`);
@@ -107,17 +107,15 @@ export async function runChaos(options: ChaosOptions): Promise<Verdict> {
     for (const one of controllers) {
       beside(one.changeHealth(healthPerSecond, load.signal));
     }
-    const operator = new HubOperator({ stage, users, ledger, random: forOperator, log });
     const operating = stage.standby && operator.run(options.failoverEveryMs, load.signal);
     beside(Promise.resolve(operating));
     await breakThings(faults, options.durationMs, stage, load.signal, log);
     load.abort();
     log('faults are over');
     await operating;
-    failovers.push(...operator.findings);
     startAll(stage);
     const over = performance.now();
-    const findings = await quiet(lookout, ledger, log, failures, () => operator.deleteKeptCopies());
+    const findings = await quiet(lookout, ledger, log, failures);
     const quietSeconds = (performance.now() - over) / 1000;
     for (const what of failures) {
       findings.push({ invariant: 'lost', what: `the run itself has failed: ${what}`, isFinal: true });
@@ -193,17 +191,20 @@ function targetsOf({ hubs, principals, agents }: ChaosStage) {
   };
 }
 
-/** Does what is to be done before each look, and waits until nothing is found twice in a row, or for as long as may be; what is found then. */
+/**
+ * Waits until nothing is found twice in a row, or for as long as may be; what is found then. Before each look the operator does what
+ * the hub asks for.
+ */
 async function quiet(
   lookout: Lookout,
   ledger: Ledger,
   log: (line: string) => void,
   failures: readonly string[] = [],
-  before: () => Promise<void> = async () => undefined,
 ): Promise<ChaosFinding[]> {
   const began = performance.now();
   for (let clean = 0, told = 10_000; ; ) {
-    const findings = await before()
+    const findings = await lookout.operator
+      .deleteKeptCopies()
       .then(() => lookAround(lookout))
       .then(
         (view) => checkInvariants(ledger, view),

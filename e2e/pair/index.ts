@@ -35,6 +35,11 @@ export interface ArgoObject extends KubeObject {
 const argo = { group: 'argoproj.io', version: 'v1alpha1', namespaced: true };
 /** argoproj.io/v1alpha1 Application. */
 export const pairApplications = resourceType<ArgoObject>({ ...argo, kind: 'Application', plural: 'applications' });
+/** Their names, in order. */
+export const namesOf = (found: readonly ArgoObject[]): string[] => found.map(({ metadata }) => metadata.name).sort();
+/** Their UIDs, by name. */
+export const uidsOf = (found: readonly ArgoObject[]): Record<string, string | undefined> =>
+  Object.fromEntries(found.map(({ metadata: { name, uid } }) => [name, uid]));
 /** argoproj.io/v1alpha1 AppProject. */
 export const pairAppProjects = resourceType<ArgoObject>({ ...argo, kind: 'AppProject', plural: 'appprojects' });
 

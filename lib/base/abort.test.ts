@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest';
-import { abortable, aborted, onAbort, sleep, withDeadline } from './index.ts';
+import { abortable, aborted, becomes, onAbort, sleep, withDeadline } from './index.ts';
 
 const reason = new Error('over');
 
@@ -61,4 +61,43 @@ test('withDeadline passes on the abort of the signal and of the deadline', async
   };
   expect(await withDeadline(abortedSignal(), 3_600_000, reasonOf)).toBe(reason);
   expect(await withDeadline(undefined, 1, reasonOf)).toMatchObject({ name: 'TimeoutError' });
+});
+
+function changing() {
+  let isSo = false;
+  const looks = new Set<() => void>();
+  return {
+    looks,
+    isSo: () => isSo,
+    subscribe: (look: () => void) => {
+      looks.add(look);
+      return () => looks.delete(look);
+    },
+    turn: (value: boolean) => {
+      isSo = value;
+      for (const look of looks) {
+        look();
+      }
+    },
+  };
+}
+
+test('what becomes so is seen at once, or as soon as a look shows it, and then nobody looks any more', async () => {
+  const { looks, isSo, subscribe, turn } = changing();
+  const waited = becomes(isSo, subscribe, 60_000);
+  turn(false);
+  turn(true);
+  expect(await waited).toBe(true);
+  expect(await becomes(isSo, subscribe, 60_000)).toBe(true);
+  expect(looks.size).toBe(0);
+});
+
+test('what does not become so is waited for until the time is over, or the signal is aborted', async () => {
+  const { looks, isSo, subscribe } = changing();
+  expect(await becomes(isSo, subscribe, 1)).toBe(false);
+  const stop = new AbortController();
+  const waited = becomes(isSo, subscribe, 60_000, stop.signal);
+  stop.abort();
+  expect(await waited).toBe(false);
+  expect(looks.size).toBe(0);
 });

@@ -33,6 +33,31 @@ export async function sleep(ms: number, signal?: AbortSignal): Promise<void> {
 }
 
 /**
+ * Resolves with true as soon as `isSo` is, which is looked at now and whenever `subscribe` calls; with false after `ms` milliseconds,
+ * or when aborted.
+ * @param subscribe returns the function that ends the calls
+ */
+export async function becomes(
+  isSo: () => boolean,
+  subscribe: (look: () => void) => () => void,
+  ms: number,
+  signal?: AbortSignal,
+): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const unsubscribe = subscribe(() => isSo() && resolve());
+  const end = new AbortController();
+  const unlisten = onAbort(signal, () => end.abort());
+  try {
+    await (isSo() ? undefined : Promise.race([promise, sleep(ms, end.signal)]));
+    return isSo();
+  } finally {
+    unsubscribe();
+    unlisten();
+    end.abort();
+  }
+}
+
+/**
  * Settles as the promise does, or rejects with the signal's reason as soon as the signal is aborted. The work behind the
  * promise goes on; its later rejection is not reported as unhandled.
  */

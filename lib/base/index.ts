@@ -2,7 +2,7 @@
  * The ground floor: small mechanisms that several rooms need, each once. It imports nothing of the house and knows no
  * program, no cluster and no protocol.
  */
-export { abortable, aborted, onAbort, sleep, withDeadline } from './abort.ts';
+export { abortable, aborted, becomes, onAbort, sleep, withDeadline } from './abort.ts';
 export {
   bracketed,
   hostPort,

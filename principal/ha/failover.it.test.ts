@@ -2,11 +2,13 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import {
   type ArgoObject,
   application,
+  namesOf,
   namespace,
   type PairedHub,
   pairApplications,
   startTwoHubs,
   type TwoHubs,
+  uidsOf,
 } from '../../e2e/pair/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import { type KubeObject, namespaces, type ResourceType, resourceType, secrets } from '../../lib/kube/index.ts';
@@ -32,15 +34,12 @@ const logs = () => ({
 });
 const appsOf = ({ cluster }: PairedHub) => cluster.client.list(pairApplications, { namespace: hubs.agentName });
 const copies = () => hubs.managed.client.list(pairApplications, { namespace });
-const names = (found: readonly ArgoObject[]) => found.map(({ metadata }) => metadata.name).sort();
-const uids = (found: readonly ArgoObject[]) =>
-  Object.fromEntries(found.map(({ metadata: { name, uid } }) => [name, uid]));
 const create = (hub: PairedHub, name: string) =>
   hub.cluster.client.create(pairApplications, application({ name, namespace: hubs.agentName }));
 const isFollowing = (hub: PairedHub) =>
   until('the standby follows', async () => (await hub.admin.status()).state === 'replicating', logs());
 const has = (what: () => Promise<ArgoObject[]>, wanted: readonly string[]) =>
-  until(async () => expect(names(await what())).toEqual([...wanted].sort()), logs());
+  until(async () => expect(namesOf(await what())).toEqual([...wanted].sort()), logs());
 
 test('a standby gets what the active hub has, and each change', async () => {
   await create(hubs.first, 'web');
@@ -78,11 +77,11 @@ test('a standby gets what the active hub has, and each change', async () => {
 });
 
 test('a planned failover: nothing is lost, and no copy is made again', async () => {
-  const before = uids(await copies());
+  const before = uidsOf(await copies());
   await expect(hubs.second.admin.promote(false)).rejects.toThrow(/still active/);
   await create(hubs.first, 'last');
   expect(await hubs.first.admin.demote()).toBe('replicating');
-  expect(names(await appsOf(hubs.second)), 'acknowledged before the demotion has ended').toContain('last');
+  expect(namesOf(await appsOf(hubs.second)), 'acknowledged before the demotion has ended').toContain('last');
   await until(
     'the standby has noticed',
     async () => (await hubs.second.admin.status()).state === 'disconnected',
@@ -92,12 +91,12 @@ test('a planned failover: nothing is lost, and no copy is made again', async () 
   await isFollowing(hubs.first);
   await create(hubs.second, 'after');
   await has(copies, ['web', 'shop', 'last', 'after']);
-  expect(uids(await copies())).toMatchObject(before);
+  expect(uidsOf(await copies())).toMatchObject(before);
   await has(() => appsOf(hubs.first), ['web', 'shop', 'last', 'after']);
 });
 
 test('the active hub dies: the standby takes over what was acknowledged', async () => {
-  const before = uids(await copies());
+  const before = uidsOf(await copies());
   await hubs.second.principal.stop('SIGKILL');
   await until(
     'the standby has noticed',
@@ -108,10 +107,10 @@ test('the active hub dies: the standby takes over what was acknowledged', async 
   expect(await hubs.first.admin.promote(false)).toBe('active');
   // What was acknowledged is here, so the agent takes the copy over. Until then nobody could tell a deletion from a loss.
   await hubs.agent.says(/Application written.*application=argocd\/after reason=principal-changed/, { after: from });
-  expect(uids(await copies())).toEqual(before);
+  expect(uidsOf(await copies())).toEqual(before);
   await hubs.first.cluster.client.delete(pairApplications, { namespace: hubs.agentName, name: 'after' });
   await has(copies, ['web', 'shop', 'last']);
-  expect(before).toMatchObject(uids(await copies()));
+  expect(before).toMatchObject(uidsOf(await copies()));
 });
 
 test('a hub that comes back follows, and drops what was deleted meanwhile', async () => {
@@ -162,6 +161,6 @@ test('an object that the standby cannot write yet does not count as one of both 
   expect(await marked()).toBeUndefined();
   await client.delete(bindings, metadata);
   await isFollowing(hubs.second);
-  expect(names(await appsOf(hubs.second))).toContain('late');
+  expect(namesOf(await appsOf(hubs.second))).toContain('late');
   await until('it is marked', async () => (await marked()) === 'true', logs());
 });

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { hostname } from 'node:os';
 import type { Logger } from '../../lib/base/index.ts';
 import type { RunningProgram } from '../../lib/bridge/index.ts';
 import { type KubeClient, LeadershipLostError, runWithLease } from '../../lib/kube/index.ts';
@@ -59,7 +60,7 @@ function underLease(
     client: program.client,
     namespace: flags.namespace,
     name,
-    identity: `${process.env.POD_NAME ?? 'principal'}_${randomBytes(5).toString('hex')}`,
+    identity: `${process.env.POD_NAME ?? hostname()}_${randomBytes(5).toString('hex')}`,
     leaseDurationMs: durationMs,
     renewDeadlineMs: deadlineMs,
     retryPeriodMs: renewMs,

@@ -43,6 +43,7 @@ function setUp() {
       sent: () => undefined,
       ready: () => undefined,
       acknowledged: (_, { metadata: { name } }) => acknowledged.push(name),
+      progressed: () => undefined,
       closed: () => undefined,
     },
   );

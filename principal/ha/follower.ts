@@ -34,6 +34,8 @@ export interface FollowerOptions {
   /** It has taken its first snapshot. */
   ready(): void;
   acknowledged(kind: ReplicatedKind, object: KubeObject): void;
+  /** What it lacks is less than before. */
+  progressed(): void;
   closed(): void;
 }
 
@@ -129,6 +131,7 @@ export class Follower implements ReplicaHandlers {
       }
     }
     this.#send();
+    this.#options.progressed();
   }
 
   closed(): void {

@@ -1,5 +1,5 @@
 import { annotations } from '../../lib/argocd/index.ts';
-import { compareVersions, type Logger, sleep, wellKnown } from '../../lib/base/index.ts';
+import { becomes, compareVersions, type Logger, wellKnown } from '../../lib/base/index.ts';
 import { retryForever, startInformer } from '../../lib/bridge/index.ts';
 import { isAlreadyExists, isConflict, type KubeClient, type Lease, leases } from '../../lib/kube/index.ts';
 import { type HaState, haStates } from './states.ts';
@@ -191,14 +191,13 @@ export class SharedRole implements HubRole {
 }
 
 /** Resolves when the role is not `role` any more, true, or after `ms` or when aborted, false. */
-export async function roleLeft(hub: HubRole, role: HubRoleName, ms: number, signal: AbortSignal): Promise<boolean> {
-  const left = new AbortController();
-  const look = () => hub.current !== role && left.abort();
-  const unsubscribe = hub.subscribe(look);
-  look();
-  await sleep(ms, AbortSignal.any([left.signal, signal]));
-  unsubscribe();
-  return left.signal.aborted;
+export function roleLeft(hub: HubRole, role: HubRoleName, ms: number, signal: AbortSignal): Promise<boolean> {
+  return becomes(
+    () => hub.current !== role,
+    (look) => hub.subscribe(look),
+    ms,
+    signal,
+  );
 }
 
 async function recordedRole(options: SharedRoleOptions): Promise<Lease> {

@@ -123,6 +123,11 @@ class Pair {
     this.#showHealth();
   }
 
+  /** Whether other principals of this hub may run. */
+  get #isShared(): boolean {
+    return this.#options.settings.flags['enable-replicas'];
+  }
+
   /** Runs phase after phase until the program ends. */
   async run(): Promise<void> {
     const { signal } = this.#options.program;
@@ -181,7 +186,7 @@ class Pair {
   async demote(): Promise<string> {
     const objection =
       this.#demotion === undefined ? demotionObjection(this.#machine.current) : 'a demotion is under way already';
-    if (objection !== undefined) {
+    if (objection !== undefined && !this.#joins('demoting', this.#demotion)) {
       throw new GrpcError(grpcStatus.failedPrecondition, objection);
     }
     this.#logger.warn({}, 'an operator demotes this hub');
@@ -221,7 +226,7 @@ class Pair {
   async #beActive(): Promise<void> {
     const phase = this.#newPhase('active');
     // Others of this hub may have the Lease while this one waits for it.
-    this.#isLast = !this.#options.settings.flags['enable-replicas'];
+    this.#isLast = !this.#isShared;
     if (this.#lease === undefined) {
       return await this.#lead(phase, phase, () => undefined);
     }
@@ -308,7 +313,7 @@ class Pair {
 
   /** Whether another principal of this hub has ended the demotion, because a standby follows that one. */
   async #isDemotedElsewhere(signal: AbortSignal): Promise<boolean> {
-    return this.#role instanceof SharedRole && (await roleLeft(this.#role, 'demoting', drainMs, signal));
+    return this.#isShared && (await roleLeft(this.#role, 'demoting', drainMs, signal));
   }
 
   /** Takes the Lease for the whole hub when nobody of it follows the other one any more. */
@@ -320,8 +325,7 @@ class Pair {
     const { program, settings } = this.#options;
     const problem = await withDeadline(program.signal, promotionMs, async (signal) => {
       const { flags } = settings;
-      const isFree =
-        !flags['enable-replicas'] || (await nobodyFollows({ flags, program, logger: this.#logger, signal }));
+      const isFree = !this.#isShared || (await nobodyFollows({ flags, program, logger: this.#logger, signal }));
       if (!isFree) {
         return 'a principal of this hub still follows the other one';
       }
@@ -409,10 +413,12 @@ class Pair {
   }
 
   #newPhase(role: HubRoleName): AbortSignal {
+    const { signal } = this.#options.program;
     const phase = new AbortController();
     this.#phase = phase;
     this.#phaseRole = role;
-    onAbort(this.#options.program.signal, () => phase.abort(this.#options.program.signal.reason));
+    const unlisten = onAbort(signal, () => phase.abort(signal.reason));
+    onAbort(phase.signal, unlisten);
     this.#roleSeen();
     return phase.signal;
   }

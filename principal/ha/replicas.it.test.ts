@@ -2,12 +2,14 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import {
   type ArgoObject,
   application,
+  namesOf,
   namespace,
   type PairedHub,
   type PairedPrincipal,
   pairApplications,
   startTwoHubs,
   type TwoHubs,
+  uidsOf,
 } from '../../e2e/pair/index.ts';
 import { borrowCluster, type SharedCluster } from '../../e2e/testbed/index.ts';
 import { annotations } from '../../lib/argocd/index.ts';
@@ -59,13 +61,10 @@ const isActive = (hub: PairedHub) => statesAre(hub, 'active');
 const isFollowing = (hub: PairedHub) => statesAre(hub, 'replicating');
 const appsOf = ({ cluster }: PairedHub) => cluster.client.list(pairApplications, { namespace: hubs.agentName });
 const copies = () => hubs.managed.client.list(pairApplications, { namespace });
-const names = (found: readonly ArgoObject[]) => found.map(({ metadata }) => metadata.name).sort();
-const uids = (found: readonly ArgoObject[]) =>
-  Object.fromEntries(found.map(({ metadata: { name, uid } }) => [name, uid]));
 const create = (hub: PairedHub, name: string) =>
   hub.cluster.client.create(pairApplications, application({ name, namespace: hubs.agentName }));
 const has = (what: () => Promise<ArgoObject[]>, wanted: readonly string[]) =>
-  until(async () => expect(names(await what())).toEqual([...wanted].sort()), logs());
+  until(async () => expect(namesOf(await what())).toEqual([...wanted].sort()), logs());
 /** The principal of a standby hub that follows. */
 const followerOf = async ({ principals }: PairedHub) =>
   await until(
@@ -119,12 +118,12 @@ test('the principal that is followed dies: another one of the hub is followed', 
 });
 
 test('a planned failover, each order given to a principal that neither follows nor is followed', async () => {
-  const before = uids(await copies());
+  const before = uidsOf(await copies());
   const source = await followed(hubs.first);
   await expect(other(hubs.second, await followerOf(hubs.second)).admin.promote(false)).rejects.toThrow(/still active/);
   await create(hubs.first, 'last');
   expect(await other(hubs.first, source).admin.demote()).toBe('replicating');
-  expect(names(await appsOf(hubs.second)), 'acknowledged before the demotion has ended').toContain('last');
+  expect(namesOf(await appsOf(hubs.second)), 'acknowledged before the demotion has ended').toContain('last');
   await statesAre(hubs.second, 'disconnected');
   const [, asked] = hubs.second.principals;
   expect(await asked?.admin.promote(false)).toBe('active');
@@ -132,7 +131,7 @@ test('a planned failover, each order given to a principal that neither follows n
   await isFollowing(hubs.first);
   await create(hubs.second, 'after');
   await has(copies, ['web', 'shop', 'desk', 'last', 'after']);
-  expect(uids(await copies())).toMatchObject(before);
+  expect(uidsOf(await copies())).toMatchObject(before);
   await has(() => appsOf(hubs.first), ['web', 'shop', 'desk', 'last', 'after']);
 });
 
@@ -145,7 +144,7 @@ test('a principal that starts again has the role of its hub, not the preferred o
 });
 
 test('the active hub dies: one promotion makes all principals of the other one active', async () => {
-  const before = uids(await copies());
+  const before = uidsOf(await copies());
   await Promise.all(hubs.second.principals.map(({ principal }) => principal.stop('SIGKILL')));
   await statesAre(hubs.first, 'disconnected');
   const [one] = hubs.first.principals;
@@ -159,7 +158,7 @@ test('the active hub dies: one promotion makes all principals of the other one a
     },
     logs(),
   );
-  expect(uids(await copies())).toEqual(before);
+  expect(uidsOf(await copies())).toEqual(before);
 });
 
 test('the former active hub follows when it comes back: the Lease says who was active last', async () => {

@@ -1,4 +1,4 @@
-import { BoundedSet, type Logger, sleep, withDeadline } from '../../lib/base/index.ts';
+import { BoundedSet, becomes, type Logger, sleep, withDeadline } from '../../lib/base/index.ts';
 import { type KubeClient, type KubeObject, type ObjectKey, WorkQueue } from '../../lib/kube/index.ts';
 import { GrpcError, grpcStatus, type ReplicaHandlers, type ReplicaStream } from '../../lib/wire/index.ts';
 import type {
@@ -64,6 +64,8 @@ export class ReplicationSource {
   readonly #onBothHubs: OnBothHubs;
   /** Objects that both hubs have had, and that were deleted since this one became active. */
   readonly #deletedHere = new BoundedSet<string>(mostDeletions);
+  /** Called when a standby has acknowledged something or is gone, and when a deletion is sent. */
+  readonly #onProgress = new Set<() => void>();
   #lastChange = 0;
 
   constructor(options: ReplicationSourceOptions) {
@@ -74,6 +76,13 @@ export class ReplicationSource {
       name: 'replicated-deletions',
       handler: (key, stop) => this.#deleted(key, stop),
       concurrency: 4,
+      observer: {
+        added: () => undefined,
+        started: () => undefined,
+        // One that failed is due again only after this call.
+        ended: () => queueMicrotask(() => this.#progressed()),
+        retried: () => undefined,
+      },
       logger,
     });
     void this.#deletions.run(signal);
@@ -133,10 +142,12 @@ export class ReplicationSource {
         this.#onBothHubs.addAll(this.#options.kinds, (kind, object) => !follower.isDirty(kind, object));
       },
       acknowledged: (kind, object) => this.#onBothHubs.add(kind, object),
+      progressed: () => this.#progressed(),
       closed: () => {
         if (this.#followers.get(connection) === follower) {
           this.#followers.delete(connection);
         }
+        this.#progressed();
         logger.warn({ peer: stream.address, identity }, 'a standby follows no more');
       },
     });
@@ -229,9 +240,14 @@ export class ReplicationSource {
       ));
     const left = () => this.followers.reduce((sum, follower) => sum + follower.lag, 0) + this.#deletions.length;
     const isInStep = () => left() === 0 && this.#deletions.isIdle && this.followers.every(({ isReady }) => isReady);
-    while (!isInStep() && performance.now() < until) {
-      await sleep(20);
-    }
+    await becomes(
+      isInStep,
+      (look) => {
+        this.#onProgress.add(look);
+        return () => this.#onProgress.delete(look);
+      },
+      until - performance.now(),
+    );
     return { objects: left(), isFollowed: this.followers.some(({ isReady }) => isReady), isKnown };
   }
 
@@ -239,6 +255,12 @@ export class ReplicationSource {
   end(reason: string): void {
     for (const { stream } of this.followers) {
       stream.end(new GrpcError(grpcStatus.unavailable, reason));
+    }
+  }
+
+  #progressed(): void {
+    for (const look of this.#onProgress) {
+      look();
     }
   }
 
@@ -263,10 +285,13 @@ export class ReplicationSource {
   /** It may only have got the label that keeps it out, which looks like a deletion. */
   #gone(kind: ReplicatedKind, last: KubeObject): void {
     this.#onBothHubs.forget(last);
-    if ((this.#followers.size > 0 || wasOnBothHubs(last)) && kind.includes(last)) {
-      if (wasOnBothHubs(last)) {
-        this.#deletedHere.add(replicatedKey(kind, last.metadata));
-      }
+    if (!kind.includes(last)) {
+      return;
+    }
+    if (wasOnBothHubs(last)) {
+      this.#deletedHere.add(replicatedKey(kind, last.metadata));
+    }
+    if (this.#followers.size > 0) {
       const { namespace = '', name, uid = '' } = last.metadata;
       this.#deletions.add(JSON.stringify([kind.name, namespace, name, uid]));
     }

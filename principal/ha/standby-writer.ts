@@ -218,10 +218,6 @@ export class StandbyWriter {
   }
 
   #isEqual(kind: ReplicatedKind, object: KubeObject, local: KubeObject): boolean {
-    if (kind.name === 'Application' && 'operation' in local) {
-      // Asked for while this hub was active: the other one may have run it, and would again after the next failover.
-      return false;
-    }
     const [wanted, present] = [this.#fieldsOf(kind, object), this.#fieldsOf(kind, local, true)];
     return canonicalJson(wanted) === canonicalJson(present);
   }
@@ -230,13 +226,16 @@ export class StandbyWriter {
   #fieldsOf(kind: ReplicatedKind, object: KubeObject, isLocal = false): Fields {
     const { metadata, apiVersion: _a, kind: _k, ...rest } = object as KubeObject & Record<string, unknown>;
     const { namespace, name, labels = {}, annotations: notes = {}, finalizers = [], ownerReferences = [] } = metadata;
-    const { operation: _o, status, ...fields } = rest;
+    const { operation, status, ...fields } = rest;
+    // One that stands here was asked for while this hub was active. The other one may have run it: it must not run again.
+    const request = isLocal && operation !== undefined ? { operation } : {};
     // The API server keeps the status of ApplicationSets apart.
     const shown = kind.name === 'ApplicationSet' || status === undefined ? {} : { status };
     const marks = kind.name === 'GPGKey' ? {} : { [annotations.onBothHubs]: 'true' };
     return {
       ...fields,
       ...shown,
+      ...request,
       metadata: {
         namespace,
         name,

@@ -1,4 +1,4 @@
-import { Backoff, type Logger, onAbort, Semaphore, sleep } from '../../lib/base/index.ts';
+import { Backoff, becomes, type Logger, onAbort, Semaphore, sleep } from '../../lib/base/index.ts';
 import type { KubeObject, ObjectKey } from '../../lib/kube/index.ts';
 import {
   type ClientTls,
@@ -33,6 +33,8 @@ const writersOfSnapshot = 16;
  * all of them as objects of both hubs then. An object that this API server never takes must not keep the standby from following.
  */
 const unwrittenMs = 60_000;
+/** How long what has arrived may take to be written when the standby ends. */
+const lastWritesMs = 10_000;
 /** Objects asked about at a time. */
 const mostAskedAbout = 5_000;
 /** argocd-agent's, with jitter: there, a principal that is down is tried again without a pause. */
@@ -146,12 +148,22 @@ export class Standby {
     const { logger, synced } = this.#options;
     let acknowledged = -1n;
     const writing = new AbortController();
-    const written = Promise.withResolvers<void>();
+    const onDone = new Set<() => void>();
+    const isWritten = (ms: number, signal?: AbortSignal) =>
+      becomes(
+        () => changes.lag === 0,
+        (look) => {
+          onDone.add(look);
+          return () => onDone.delete(look);
+        },
+        ms,
+        signal,
+      );
     const changes: IncomingChanges = new IncomingChanges({
       write: (change, signal) => this.#write(change.kind, change.ref, change.object, signal),
       done: (sequence) => {
-        if (changes.lag === 0) {
-          written.resolve();
+        for (const look of onDone) {
+          look();
         }
         if (isFollowing && sequence > acknowledged) {
           acknowledged = sequence;
@@ -177,7 +189,7 @@ export class Standby {
           { objects: changes.lag, atMostSeconds: unwrittenMs / 1_000 },
           'objects of the active hub cannot be written here yet; this principal follows when they are, or after this time',
         );
-        await Promise.race([written.promise, sleep(unwrittenMs, end.signal)]);
+        await isWritten(unwrittenMs, end.signal);
         end.signal.throwIfAborted();
       }
       isFollowing = true;
@@ -190,10 +202,9 @@ export class Standby {
       await this.#reconcile(connection, changes, news, end.signal);
       throw end.signal.reason;
     } finally {
-      // What has arrived is written before this principal may become active.
-      const until = performance.now() + 10_000;
-      while (changes.lag > 0 && stop.aborted && performance.now() < until) {
-        await sleep(20);
+      if (stop.aborted) {
+        // What has arrived is written before this principal may become active.
+        await isWritten(lastWritesMs);
       }
       writing.abort();
       await running;

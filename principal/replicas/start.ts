@@ -1,6 +1,6 @@
 import { hostname } from 'node:os';
 import type { Registry } from 'prom-client';
-import { type Logger, sleep } from '../../lib/base/index.ts';
+import { becomes, type Logger } from '../../lib/base/index.ts';
 import type { Informer, KubeClient, Lease, WorkQueueObserver } from '../../lib/kube/index.ts';
 import { AgentHolds } from './agent-holds.ts';
 import type { CatchUpsOptions } from './catch-ups.ts';
@@ -180,14 +180,17 @@ export class Replicas {
     this.#listener = listener;
   }
 
-  /** Resolves when no other replica lives any more, or after `ms`. */
-  async alone(ms: number, signal: AbortSignal): Promise<void> {
-    const isAlone = new AbortController();
-    const look = () => this.#live.peers().length === 0 && isAlone.abort();
-    this.#onPeers.add(look);
-    look();
-    await sleep(ms, AbortSignal.any([isAlone.signal, signal]));
-    this.#onPeers.delete(look);
+  /** Resolves when no other replica lives any more, true, or after `ms` or when aborted, false. */
+  alone(ms: number, signal: AbortSignal): Promise<boolean> {
+    return becomes(
+      () => this.#live.peers().length === 0,
+      (look) => {
+        this.#onPeers.add(look);
+        return () => this.#onPeers.delete(look);
+      },
+      ms,
+      signal,
+    );
   }
 
   /** Lives until aborted: renews the Lease, watches the other replicas, takes and gives agents. */

@@ -1,0 +1,64 @@
+import { expect, test } from 'vitest';
+import { argoApplications } from '../../lib/bridge/index.ts';
+import type { Informer, KubeObject } from '../../lib/kube/index.ts';
+import { targets } from '../../lib/wire/index.ts';
+import type { ReplicatedKind } from './kinds.ts';
+import { StandbyWriter, type StandbyWriterOptions } from './standby-writer.ts';
+
+const kind: ReplicatedKind = {
+  name: 'Application',
+  target: targets.application,
+  type: argoApplications,
+  informer: { get: () => undefined } as unknown as Informer<KubeObject>,
+  includes: () => true,
+  yields: false,
+};
+const nothing = () => undefined;
+const signal = new AbortController().signal;
+
+/** A writer on a hub that has one Application, and what it writes. */
+function writerOn(local: KubeObject) {
+  const written: KubeObject[] = [];
+  const client = {
+    get: async () => local,
+    replace: async (_type: unknown, object: KubeObject) => {
+      written.push(object);
+      return { ...object, metadata: { ...object.metadata, resourceVersion: '2' } };
+    },
+  } as unknown as StandbyWriterOptions['client'];
+  const writer = new StandbyWriter({
+    client,
+    namespace: 'argocd',
+    isManaged: () => true,
+    applicationSetUid: nothing,
+    logger: { debug: nothing, info: nothing, warn: nothing, error: nothing },
+  });
+  return { writer, written };
+}
+
+const web = (more: object = {}): KubeObject => ({
+  metadata: {
+    namespace: 'cluster1',
+    name: 'web',
+    uid: 'web-1',
+    resourceVersion: '1',
+    annotations: { 'argocd-agent.argoproj-labs.io/on-both-hubs': 'true' },
+  },
+  ...more,
+});
+
+test('a sync that this hub was asked for while it was active is taken away: the other one may have run it', async () => {
+  const spec = { project: 'default' };
+  const { writer, written } = writerOn(web({ spec, operation: { sync: {} } }));
+  await writer.put(kind, web({ spec }), signal);
+  expect(written).toHaveLength(1);
+  expect(written[0]).toMatchObject({ spec });
+  expect(written[0]).not.toHaveProperty('operation');
+});
+
+test('what is equal is not written', async () => {
+  const spec = { project: 'default' };
+  const { writer, written } = writerOn(web({ spec }));
+  await writer.put(kind, web({ spec }), signal);
+  expect(written).toEqual([]);
+});
