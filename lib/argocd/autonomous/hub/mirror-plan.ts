@@ -2,6 +2,7 @@ import { digestOf, isEqual, type MergePatch, mergePatchBetween } from '../../../
 import type { Application } from '../../application.ts';
 import { planReport, type ReportContext } from '../../managed/status.ts';
 import { annotations } from '../../names.ts';
+import { isSameOperation } from '../../operation-state.ts';
 import type { Plan } from '../../writing/plan.ts';
 import {
   fieldsOfMirror,
@@ -191,7 +192,10 @@ function patchFor(desired: DesiredMirror, mirror: Application, options: MirrorPl
       { labels: mirror.metadata.labels ?? {}, annotations: present },
       {
         labels: fields.labels,
-        annotations: { ...mirrorAnnotations(fields, sourceUid, mirror), ...(report && reportedOperation(fields)) },
+        annotations: {
+          ...mirrorAnnotations(fields, sourceUid, mirror),
+          ...(report && !(leavesRequest(mirror, answer) && ranFor(mirror, fields)) && reportedOperation(fields)),
+        },
       },
     ),
     ...(isEqual(mirror.metadata.finalizers ?? [], fields.finalizers) ? {} : { finalizers: fields.finalizers }),
@@ -219,6 +223,19 @@ function patchFor(desired: DesiredMirror, mirror: Application, options: MirrorPl
     ...(spec === undefined ? {} : { spec }),
     ...(status === undefined ? {} : { status }),
   };
+}
+
+/** Whether an operation that a user asked for stands on the mirror after this answer. */
+function leavesRequest(mirror: Application, answer: MergePatch | undefined): boolean {
+  return mirror.operation !== undefined && answer?.operation === undefined;
+}
+
+/**
+ * Whether what the agent tells of is that operation. While the request stands it will be asked again, perhaps by another principal:
+ * the mark has to say then that nobody noted it.
+ */
+function ranFor({ operation }: Application, { status }: MirrorFields): boolean {
+  return operation !== undefined && isSameOperation(status.operationState?.operation, operation);
 }
 
 /** The mark by which the agent knows, when an operation is asked of it again, that it carried out this one and nobody noted that. */

@@ -1,0 +1,75 @@
+import { expect, test } from 'vitest';
+import { type Application, annotations } from '../../index.ts';
+import { planOwnOperation } from '../cluster/request-plan.ts';
+import { desiredMirrorAfter, planMirror } from './mirror-plan.ts';
+
+// The mark by which an agent knows that it has carried out an operation already.
+
+const sync = { sync: { revision: 'v1' } };
+const run = (startedAt: string) => ({ phase: 'Succeeded', startedAt, operation: sync });
+const place = { agent: 'a', cluster: 'a' };
+
+/** The agent's Application after a run that began then. */
+const source = (startedAt: string): Application => ({
+  metadata: { namespace: 'argocd', name: 'shop', uid: 'shop-1', resourceVersion: '5' },
+  spec: { project: 'default' },
+  status: { operationState: run(startedAt) },
+});
+
+/** What the hub shows after the report of that run, on a mirror that a user asked for the operation. */
+function reported(startedAt: string, operationDelivered: boolean, marked: string): Application {
+  const desired = { ...desiredMirrorAfter(source(startedAt), undefined), mirrorUid: 'mirror-1' };
+  const mirror: Application = {
+    metadata: {
+      namespace: 'a',
+      name: 'shop',
+      uid: 'mirror-1',
+      annotations: { [annotations.sourceUid]: 'shop-1', [annotations.reportedOperation]: marked },
+    },
+    spec: { project: 'a-default' },
+    operation: sync,
+  };
+  const context = { operationDelivered, triggersDelivered: true, terminating: false };
+  const plan = planMirror(desired, mirror, {
+    name: 'shop',
+    place,
+    adoptionPolicy: 'never',
+    now: new Date(0),
+    report: { source: source(startedAt), context },
+  });
+  if (plan.action !== 'update') {
+    throw new Error(`the plan is ${plan.action}`);
+  }
+  const patch = plan.patch as {
+    metadata: { annotations: Record<string, string> };
+    operation?: null;
+    status?: Application['status'];
+  };
+  const { operation, ...others } = mirror;
+  return {
+    ...others,
+    ...(patch.operation === null ? {} : { operation }),
+    metadata: { ...mirror.metadata, annotations: { ...mirror.metadata.annotations, ...patch.metadata.annotations } },
+    status: patch.status ?? {},
+  } as Application;
+}
+
+test('an operation that has run is not run again by another principal that only sees it stand there', () => {
+  const mirror = reported('10:00', false, '09:00');
+  expect(mirror.operation).toEqual(sync);
+  expect(mirror.status?.operationState).toMatchObject({ startedAt: '10:00' });
+  expect(planOwnOperation(mirror, source('10:00'), { startedAt: '10:00' })).toEqual({ action: 'none' });
+});
+
+test('an operation that is asked for again after the report of its last run is run again', () => {
+  const { operation, ...done } = reported('10:00', true, '09:00');
+  expect(operation).toBeUndefined();
+  expect(done.metadata.annotations?.[annotations.reportedOperation]).toBe('10:00');
+  const again = { ...done, operation: sync };
+  expect(planOwnOperation(again, source('10:00'), { startedAt: '10:00' })).toMatchObject({ action: 'update' });
+});
+
+test('the report of an older run is no answer to an operation that stands there', () => {
+  const mirror = reported('09:00', false, '09:00');
+  expect(planOwnOperation(mirror, source('09:00'), { startedAt: '09:00' })).toMatchObject({ action: 'update' });
+});
