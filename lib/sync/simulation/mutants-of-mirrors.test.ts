@@ -25,8 +25,8 @@ const mutants: Mutant[] = [
   {
     invariant: 'a mirror has the labels that its agent reports',
     file: plan,
-    from: 'labels: fields.labels,\n        annotations: { ...mirrorAnnotations(',
-    to: 'labels: present && mirror.metadata.labels,\n        annotations: { ...mirrorAnnotations(',
+    from: 'labels: fields.labels,\n        annotations: {\n          ...mirrorAnnotations(',
+    to: 'labels: present && mirror.metadata.labels,\n        annotations: {\n          ...mirrorAnnotations(',
   },
   {
     invariant: 'an Application that is not a mirror is not changed',
