@@ -1,25 +1,20 @@
-import { aborted, type Logger, onAbort, withDeadline } from '../../lib/base/index.ts';
+import { aborted, type Logger, onAbort } from '../../lib/base/index.ts';
 import { type RunningProgram, retryForever } from '../../lib/bridge/index.ts';
 import { type Detail, FatalError, type Loggers } from '../../lib/ops/index.ts';
-import { GrpcError, grpcStatus, serveHaAdmin } from '../../lib/wire/index.ts';
+import { serveHaAdmin } from '../../lib/wire/index.ts';
 import type { HAStatusResponse } from '../../proto/gen/haadminapi/haadmin.ts';
 import { ensurePrincipalUid } from '../principal-uid.ts';
 import type { PrincipalSettings } from '../settings.ts';
 import { ActiveLease } from './active-lease.ts';
-import { type ActiveHub, drainMs, startActiveHub } from './active-phase.ts';
-import { nobodyFollows } from './follower-lease.ts';
-import { type HubRole, type HubRoleName, OwnRole, roleLeft, SharedRole } from './hub-role.ts';
+import { type ActiveHub, startActiveHub } from './active-phase.ts';
+import { type HubRole, type HubRoleName, OwnRole, SharedRole } from './hub-role.ts';
 import { type HaMetrics, haMetrics } from './metrics.ts';
+import { RoleChanges } from './role-changes.ts';
 import type { HaSettings } from './settings.ts';
 import type { Standby } from './standby.ts';
 import { startStandbyHub } from './standby-phase.ts';
-import { demotionObjection, type HaState, HaStateMachine, promotionObjection } from './states.ts';
+import { HaStateMachine } from './states.ts';
 import { haStatus, type KnownPeer } from './status.ts';
-
-/** How long a promotion waits for the Lease; argocd-agentctl waits 30 s for the answer. */
-const promotionMs = 25_000;
-/** After this time another principal finishes a change of the role whose principal must have died. */
-const changeMs = 60_000;
 
 const unfenced =
   'nothing keeps both principals from being active at the same time (split brain): promote one only when the other has been demoted or has stopped, or set --ha-lease-kubeconfig';
@@ -72,16 +67,11 @@ export async function runPair(options: HaPairOptions): Promise<void> {
   await Promise.all([admin.close(), lease?.close()]);
 }
 
-interface Order {
-  readonly promise: Promise<HaState>;
-  resolve(state: HaState): void;
-  reject(error: Error): void;
-}
-
 class Pair {
   readonly #options: HaPairOptions;
   readonly #role: HubRole;
   readonly #lease: ActiveLease | undefined;
+  readonly #changes: RoleChanges;
   readonly #machine = new HaStateMachine();
   readonly #metrics: HaMetrics;
   readonly #logger: Logger;
@@ -94,10 +84,6 @@ class Pair {
   #isServing = false;
   /** Whether no principal of this hub needs the Lease when this one is not active any more. */
   #isLast = true;
-  /** Aborted by an order that joins a change of the role. */
-  #ordered = new AbortController();
-  #promotion: Order | undefined;
-  #demotion: Order | undefined;
   #problem: string | undefined = 'waiting for the API server';
 
   constructor(options: HaPairOptions, role: HubRole, lease: ActiveLease | undefined) {
@@ -105,6 +91,15 @@ class Pair {
     this.#role = role;
     this.#lease = lease;
     this.#logger = options.loggers.root;
+    const { program, settings } = options;
+    this.#changes = new RoleChanges({
+      role,
+      lease,
+      machine: this.#machine,
+      program,
+      flags: settings.flags,
+      logger: this.#logger,
+    });
     this.#metrics = haMetrics(options.program.registry, this.#machine, {
       followers: () => this.#active?.source.followers.length ?? 0,
       lag: () => this.#lag(),
@@ -123,11 +118,6 @@ class Pair {
     this.#showHealth();
   }
 
-  /** Whether other principals of this hub may run. */
-  get #isShared(): boolean {
-    return this.#options.settings.flags['enable-replicas'];
-  }
-
   /** Runs phase after phase until the program ends. */
   async run(): Promise<void> {
     const { signal } = this.#options.program;
@@ -140,16 +130,14 @@ class Pair {
           await this.#beStandby();
           break;
         case 'promoting':
-          await this.#bePromoted();
+          await this.#changes.carryOutPromotion();
           break;
         case 'demoting':
-          await this.#beDemoted();
+          await this.#changes.carryOutDemotion();
           break;
       }
     }
-    for (const order of [this.#promotion, this.#demotion]) {
-      order?.reject(new GrpcError(grpcStatus.unavailable, 'the principal is shutting down'));
-    }
+    this.#changes.end();
   }
 
   status(): HAStatusResponse {
@@ -164,69 +152,19 @@ class Pair {
     });
   }
 
-  async promote(force: boolean): Promise<string> {
-    const objection =
-      this.#promotion === undefined
-        ? promotionObjection(this.#machine.current, force)
-        : 'a promotion is under way already';
-    if (objection !== undefined && !this.#joins('promoting', this.#promotion)) {
-      throw new GrpcError(grpcStatus.failedPrecondition, objection);
-    }
-    this.#logger.warn({ force, state: this.#machine.current }, 'an operator promotes this hub');
-    this.#promotion = newOrder();
-    const { promise } = this.#promotion;
-    try {
-      await this.#begin('standby', 'promoting');
-      return await promise;
-    } finally {
-      this.#promotion = undefined;
-    }
+  promote(force: boolean): Promise<string> {
+    return this.#changes.promote(force);
   }
 
-  async demote(): Promise<string> {
-    const objection =
-      this.#demotion === undefined ? demotionObjection(this.#machine.current) : 'a demotion is under way already';
-    if (objection !== undefined && !this.#joins('demoting', this.#demotion)) {
-      throw new GrpcError(grpcStatus.failedPrecondition, objection);
-    }
-    this.#logger.warn({}, 'an operator demotes this hub');
-    this.#demotion = newOrder();
-    const { promise } = this.#demotion;
-    try {
-      await this.#begin('active', 'demoting');
-      return await promise;
-    } finally {
-      this.#demotion = undefined;
-    }
-  }
-
-  /** Whether an order joins another principal that has begun. */
-  #joins(role: HubRoleName, order: Order | undefined): boolean {
-    return this.#role.current === role && order === undefined;
-  }
-
-  /**
-   * Begins to change the role, or joins another principal that has begun, and may have died.
-   * @throws GrpcError when the role is another one meanwhile, or cannot be recorded
-   */
-  async #begin(from: HubRoleName, to: HubRoleName): Promise<void> {
-    if (this.#role.current === to) {
-      this.#ordered.abort();
-      return;
-    }
-    const isBegun = await this.#role.change(from, to).catch((cause: Error) => {
-      throw new GrpcError(grpcStatus.unavailable, `the role of this hub cannot be recorded: ${cause.message}`);
-    });
-    if (!isBegun) {
-      throw new GrpcError(grpcStatus.failedPrecondition, `this hub is ${this.#role.current}`);
-    }
+  demote(): Promise<string> {
+    return this.#changes.demote();
   }
 
   /** Is active while the Lease allows it and the hub is. */
   async #beActive(): Promise<void> {
     const phase = this.#newPhase('active');
     // Others of this hub may have the Lease while this one waits for it.
-    this.#isLast = !this.#isShared;
+    this.#isLast = !this.#options.settings.flags['enable-replicas'];
     if (this.#lease === undefined) {
       return await this.#lead(phase, phase, () => undefined);
     }
@@ -241,10 +179,8 @@ class Pair {
         { lease: this.#lease.description },
         'the other hub is active, or was last: this principal follows it',
       );
-      const text = `not active: ${this.#lease.description}`;
-      this.#promotion?.reject(new GrpcError(grpcStatus.failedPrecondition, text));
       this.#machine.to('syncing');
-      await this.#roleIs('active', 'standby');
+      await this.#changes.yielded();
     }
   }
 
@@ -254,7 +190,7 @@ class Pair {
    */
   async #lead(phase: AbortSignal, leading: AbortSignal, fence: () => void): Promise<void> {
     this.#machine.to('active');
-    this.#promotion?.resolve(this.#machine.current);
+    this.#changes.becameActive();
     const registered = this.#registered();
     const ending = new AbortController();
     // While it starts, the end of the phase ends it at once; later it ends in order.
@@ -282,7 +218,7 @@ class Pair {
     }
     const left = await this.#active?.stop(isLost ? 'lost' : isDemoted ? 'demoted' : 'stopped');
     // The Lease is kept until a standby has everything.
-    const ends = !isDemoted || this.#demotion !== undefined || left?.isFollowed === true;
+    const ends = !isDemoted || this.#changes.isDemotionOrdered || left?.isFollowed === true;
     this.#isLast = ends && this.#active?.hasPeers() !== true;
     this.#active = undefined;
     ending.abort(new Error('the phase has ended'));
@@ -291,85 +227,7 @@ class Pair {
       this.#logger.error({ objects: left.objects }, 'no standby has acknowledged the newest state of some objects');
     }
     if (isDemoted) {
-      await this.#demoted(left?.isFollowed === true, left?.isKnown === true);
-    }
-  }
-
-  /** The demotion ends when a standby has everything, as the principal knows that it follows; without one, when the order does. */
-  async #demoted(isFollowed: boolean, isKnown: boolean): Promise<void> {
-    const order = this.#demotion;
-    const { signal } = this.#options.program;
-    if (isFollowed || (order !== undefined && !(await this.#isDemotedElsewhere(signal)))) {
-      if (!(isFollowed && isKnown)) {
-        this.#logger.error(
-          {},
-          'no standby has acknowledged the newest changes, as far as is known: they may be on this hub alone',
-        );
-      }
-      await this.#roleIs('demoting', 'standby');
-    }
-    order?.resolve(this.#machine.current);
-  }
-
-  /** Whether another principal of this hub has ended the demotion, because a standby follows that one. */
-  async #isDemotedElsewhere(signal: AbortSignal): Promise<boolean> {
-    return this.#isShared && (await roleLeft(this.#role, 'demoting', drainMs, signal));
-  }
-
-  /** Takes the Lease for the whole hub when nobody of it follows the other one any more. */
-  async #bePromoted(): Promise<void> {
-    const order = this.#promotion;
-    if (order === undefined) {
-      return await this.#changeEnds('promoting');
-    }
-    const { program, settings } = this.#options;
-    const problem = await withDeadline(program.signal, promotionMs, async (signal) => {
-      const { flags } = settings;
-      const isFree = !this.#isShared || (await nobodyFollows({ flags, program, logger: this.#logger, signal }));
-      if (!isFree) {
-        return 'a principal of this hub still follows the other one';
-      }
-      const isTaken = this.#lease === undefined || (await this.#lease.take(signal));
-      return isTaken ? undefined : `not active: ${this.#lease?.description}`;
-    }).catch((error: Error) => error.message);
-    if (problem !== undefined) {
-      order.reject(new GrpcError(grpcStatus.failedPrecondition, problem));
-    }
-    await this.#roleIs('promoting', problem === undefined ? 'active' : 'standby');
-  }
-
-  async #beDemoted(): Promise<void> {
-    if (this.#demotion === undefined) {
-      return await this.#changeEnds('demoting');
-    }
-    await this.#demoted(false, false);
-  }
-
-  /**
-   * Waits for the principal that changes the role of the hub, or for an order to join it; when it does not come to an end, the hub
-   * is a standby.
-   */
-  async #changeEnds(role: HubRoleName): Promise<void> {
-    this.#ordered = new AbortController();
-    const signal = AbortSignal.any([this.#options.program.signal, this.#ordered.signal]);
-    if (!(await roleLeft(this.#role, role, changeMs * (1 + Math.random() / 4), signal)) && !signal.aborted) {
-      this.#logger.warn({ role }, 'the principal that was changing the role of this hub has not come to an end');
-      await this.#roleIs(role, 'standby');
-    }
-  }
-
-  /** Records the role, for as long as it takes. */
-  async #roleIs(from: HubRoleName, to: HubRoleName): Promise<void> {
-    const { signal } = this.#options.program;
-    try {
-      await retryForever('record the role of this hub', () => this.#role.change(from, to), {
-        signal,
-        logger: this.#logger,
-      });
-    } catch (error) {
-      if (!signal.aborted) {
-        throw error;
-      }
+      await this.#changes.demoted(left);
     }
   }
 
@@ -496,10 +354,4 @@ class Pair {
       }
     }
   }
-}
-
-function newOrder(): Order {
-  const { promise, resolve, reject } = Promise.withResolvers<HaState>();
-  promise.catch(() => undefined);
-  return { promise, resolve, reject };
 }

@@ -5,7 +5,6 @@ import {
   connectPrimary,
   decodeEvent,
   eventTypes,
-  GrpcError,
   type PrimaryConnection,
   targets,
   WireError,
@@ -21,7 +20,7 @@ import { deletedHereReason, isKeptOut, keptOutReason, type ReplicatedKind, wasOn
 import type { StandbyMetrics } from './metrics.ts';
 import { News, replicatedKey } from './news.ts';
 import { type StandbyWriter, UnusableObjectError } from './standby-writer.ts';
-import { type HaState, stateOfRefusal } from './states.ts';
+import { type HaState, isPrimaryAnswer, refusedStateIn } from './states.ts';
 
 /** As in argocd-agent: how often the active principal is asked whether something was missed. */
 const reconcileMs = 60_000;
@@ -106,8 +105,8 @@ export class Standby {
         if (signal.aborted) {
           break;
         }
-        const state = stateOf(error);
-        const isReachable = state !== undefined || isAnswer(error);
+        const state = refusedStateIn(error);
+        const isReachable = state !== undefined || isPrimaryAnswer(error);
         this.#options.disconnected({ isReachable, state });
         const retryInMs = Math.round(backoff.next());
         const { message } = error as Error;
@@ -484,18 +483,4 @@ const followed: ReadonlySet<string> = new Set([
 function resourcesOf(snapshot: ReplicationSnapshot, kind: string): Resource[] {
   const all = [...snapshot.principalResources, ...snapshot.agents.flatMap(({ resources }) => resources)];
   return all.filter((resource) => resource.kind === kind);
-}
-
-function stateOf(error: unknown): HaState | undefined {
-  for (let cause = error; cause instanceof Error; cause = cause.cause) {
-    if (cause instanceof GrpcError) {
-      return stateOfRefusal(cause.details);
-    }
-  }
-  return undefined;
-}
-
-/** Whether the other principal answered, whatever it said. */
-function isAnswer(error: unknown): boolean {
-  return error instanceof WireError && error.code !== 'unreachable' && error.cause instanceof GrpcError;
 }

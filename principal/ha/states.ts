@@ -1,3 +1,5 @@
+import { GrpcError, WireError } from '../../lib/wire/index.ts';
+
 /** The states of a principal of a pair, as argocd-agent names them. Only `active` accepts agents. */
 export const haStates = ['recovering', 'syncing', 'replicating', 'disconnected', 'active'] as const;
 
@@ -50,6 +52,21 @@ export function refusalIn(state: HaState): string | undefined {
 export function stateOfRefusal(text: string): HaState | undefined {
   const [, state] = /not accepting connections in state (\w+)$/.exec(text) ?? [];
   return haStates.find((known) => known === state);
+}
+
+/** The state in the refusal that an error comes from; undefined when it comes from something else. */
+export function refusedStateIn(error: unknown): HaState | undefined {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    if (cause instanceof GrpcError) {
+      return stateOfRefusal(cause.details);
+    }
+  }
+  return undefined;
+}
+
+/** Whether an error is an answer of the other principal, whatever it said. */
+export function isPrimaryAnswer(error: unknown): boolean {
+  return error instanceof WireError && error.code !== 'unreachable' && error.cause instanceof GrpcError;
 }
 
 /**
