@@ -186,6 +186,14 @@ test('a removal on the old cluster is told of to its end, though somebody takes 
   expect(notices(lab)).toEqual([]);
 });
 
+test('what an old cluster is still removing is told no longer when another principal serves its agent', async () => {
+  const lab = new Lab();
+  const { principal } = await moved(lab);
+  principal.sync.releaseAgent('one');
+  await lab.run(5_000);
+  expect(notices(lab)).toEqual([]);
+});
+
 test.each(['while the connection is broken', 'while the agent is down', 'after the agent was down', 'for good'])(
   'a removal on the old cluster that ends %s is told of to its end',
   async (when) => {

@@ -170,20 +170,18 @@ export class HubWarnings {
 
   /** The agent was detached. */
   forgetAgent(agent: string): void {
-    for (const { ref } of [...this.#departuresOf(agent)]) {
-      this.#depart(ref, agent, undefined);
-      this.#look(ref);
-    }
+    this.releaseAgent(agent);
     if (this.#presence.has(agent)) {
       this.#set(agent, { isConnected: false, isMember: false });
       this.#lookLater(agent);
     }
   }
 
-  /** Another principal serves the agent: what was known of it here does not count. */
+  /** Another principal serves the agent: what was known of it here does not count, nor is it said any longer. */
   releaseAgent(agent: string): void {
     for (const { ref } of [...this.#departuresOf(agent)]) {
       this.#depart(ref, agent, undefined);
+      this.#look(ref);
     }
   }
 
