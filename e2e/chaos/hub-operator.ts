@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { events, isNotFound } from '../../lib/kube/index.ts';
 import { haAdminClient } from '../../lib/wire/index.ts';
-import { type ArgoObject, namespace, pairApplications } from '../pair/index.ts';
+import { type ArgoObject, namespace, pairApplicationSets, pairApplications } from '../pair/index.ts';
 import type { Random } from '../random/index.ts';
 import { persist } from '../suites/persist.ts';
 import type { Cluster } from '../testbed/index.ts';
+import { generatedBy } from './application-sets.ts';
 import type { Ledger } from './ledger.ts';
 import type { ChaosStage, StagedHub, StagedPrincipal } from './stage.ts';
 import type { Users } from './users.ts';
@@ -25,6 +26,8 @@ export interface HubOperatorOptions {
   readonly stage: ChaosStage;
   readonly users: Pick<Users, 'pause' | 'resume'>;
   readonly ledger: Ledger;
+  /** Of ApplicationSets. */
+  readonly sets: Ledger;
   readonly random: Random;
   readonly log: (line: string) => void;
 }
@@ -73,6 +76,7 @@ export class HubOperator {
   async #planned(): Promise<void> {
     const { stage, users } = this.#options;
     await users.pause();
+    await stage.active.setController.end('SIGTERM');
     const pausedAt = performance.now();
     await this.#until('the standby has everything', async () => (await this.#look()) > pausedAt);
     await this.#order(stage.active, 'demote');
@@ -88,7 +92,7 @@ export class HubOperator {
     const knownAt = this.#inStepAt - unseenMs;
     await sleep(unheardMs);
     await users.pause();
-    await former.cluster.apiServer.kill();
+    await Promise.all([former.setController.end('SIGKILL'), former.cluster.apiServer.kill()]);
     const taken = await this.#takeOver(knownAt);
     this.unplanned++;
     users.resume();
@@ -101,23 +105,31 @@ export class HubOperator {
 
   /** Promotes the standby, and takes what it has for what users want. Returns that. */
   async #takeOver(knownAt: number): Promise<readonly ArgoObject[]> {
-    const { stage, ledger } = this.#options;
+    const { stage, ledger, sets } = this.#options;
     const { standby } = stage;
     if (standby === undefined) {
       throw new Error('there is no other hub');
     }
     await this.#order(standby, 'promote');
-    const seen = await persist(() => standby.cluster.client.list(pairApplications));
+    const [seen, seenSets] = await Promise.all(
+      [pairApplications, pairApplicationSets].map((type) => persist(() => standby.cluster.client.list(type))),
+    );
+    standby.setController.start();
     stage.turn();
     this.#inStepAt = 0;
     ledger.excuseOperations();
     for (const { name } of stage.agents.filter(({ mode }) => mode === 'managed')) {
-      const own = seen.filter(({ metadata }) => metadata.namespace === name);
-      const takeover = ledger.moved(name, own, knownAt);
-      this.findings.push(...takeover.lost);
-      this.undone += takeover.undone;
+      for (const [wanted, there] of [
+        [ledger, seen],
+        [sets, seenSets],
+      ] as const) {
+        const own = (there ?? []).filter(({ metadata }) => metadata.namespace === name);
+        const takeover = wanted.moved(name, own, knownAt);
+        this.findings.push(...takeover.lost);
+        this.undone += takeover.undone;
+      }
     }
-    return seen;
+    return seen ?? [];
   }
 
   /** What is on the hub that died, and on no other one, is deleted there by hand: docs/second-hub.md. */
@@ -137,12 +149,15 @@ export class HubOperator {
    * alone, and of those that were deleted there before their agent heard of it.
    */
   async deleteKeptCopies(): Promise<void> {
-    const { stage, ledger } = this.#options;
+    const { stage, ledger, sets } = this.#options;
+    const generated = generatedBy(sets);
+    const isWanted = (agent: string, name: string) =>
+      ledger.find(agent, name) !== undefined || generated.some((one) => one.agent === agent && one.name === name);
     const found = await persist(() => stage.hub.client.list(events, { namespace }));
     for (const { reason, note = '' } of found) {
       const [, agent = '', name = ''] = /keeps Application (\S+)\/(\S+), which another principal made/.exec(note) ?? [];
       const cluster = stage.agents.find((one) => one.name === agent)?.cluster;
-      if (reason === 'ApplicationKept' && cluster !== undefined && ledger.find(agent, name) === undefined) {
+      if (reason === 'ApplicationKept' && cluster !== undefined && !isWanted(agent, name)) {
         await this.#deleteByHand(cluster, { namespace, name }, agent);
       }
     }

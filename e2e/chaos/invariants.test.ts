@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import type { ArgoObject } from '../pair/index.ts';
+import { generatedBy, newSet, setName } from './application-sets.ts';
 import { type ChaosView, checkInvariants, type Invariant, type SeenAgent } from './invariants.ts';
 import { Ledger, type RequestedOperation } from './ledger.ts';
 import { verdictText } from './verdict.ts';
@@ -29,14 +30,18 @@ const asked: RequestedOperation = {
 
 interface Scene {
   readonly ledger: Ledger;
+  readonly sets: Ledger;
   readonly managed: SeenAgent & { onHub: ArgoObject[]; onCluster: ArgoObject[] };
   readonly autonomous: SeenAgent & { onHub: ArgoObject[]; onCluster: ArgoObject[] };
   view: { -readonly [Key in keyof ChaosView]: ChaosView[Key] };
 }
 
-/** A managed agent with Application `web` and an autonomous one with `shop`, all as it must be. */
+/** A managed agent with Application `web` and those of an ApplicationSet, and an autonomous one with `shop`, all as it must be. */
 function scene(): Scene {
-  const ledger = new Ledger();
+  const [ledger, sets] = [new Ledger(), new Ledger()];
+  const made = { ...newSet('cluster1'), metadata: { namespace: 'cluster1', name: setName, uid: 'set-uid' } };
+  sets.want({ agent: 'cluster1', name: setName, uid: 'set-uid', spec: structuredClone(made.spec) });
+  const generated = generatedBy(sets);
   const own = { ...spec('v1'), destination: { server: 'https://kubernetes.default.svc', namespace: 'default' } };
   ledger.want({ agent: 'cluster1', name: 'web', uid: 'web-1', spec: spec('v1') });
   ledger.want({ agent: 'cluster2', name: 'shop', uid: 'shop-1', spec: own });
@@ -48,8 +53,13 @@ function scene(): Scene {
     ...agent,
     name: 'cluster1',
     mode: 'managed' as const,
-    onHub: [object('web', 'web-1')],
-    onCluster: [object('web', 'copy-1', { spec: copy }, 'web-1')],
+    onHub: [object('web', 'web-1'), ...generated.map(({ name, spec: wanted }) => object(name, name, { spec: wanted }))],
+    onCluster: [
+      object('web', 'copy-1', { spec: copy }, 'web-1'),
+      ...generated.map(({ name, spec: wanted }) =>
+        object(name, `copy-${name}`, { spec: { ...wanted, destination: copy.destination } }, name),
+      ),
+    ],
   };
   const autonomous = {
     ...agent,
@@ -60,6 +70,8 @@ function scene(): Scene {
   };
   const view = {
     agents: [managed, autonomous],
+    generated,
+    sets: [made],
     runs: [{ agent: 'cluster1', name: 'web', id: 'sync-1' }],
     goneCopies: [],
     replicas: ['replica-1', 'replica-2'],
@@ -72,12 +84,12 @@ function scene(): Scene {
     unanswered: [],
     wrongAnswers: [],
   };
-  return { ledger, managed, autonomous, view };
+  return { ledger, sets, managed, autonomous, view };
 }
 
 test('nothing is found where all is well', () => {
-  const { ledger, view } = scene();
-  expect(checkInvariants(ledger, view)).toEqual([]);
+  const { ledger, sets, view } = scene();
+  expect(checkInvariants(ledger, sets, view)).toEqual([]);
   expect(verdictText({ seed: 7, findings: [], counts: [], quietSeconds: 1 })).toContain('Everything is as it must be');
 });
 
@@ -90,14 +102,33 @@ const faults: readonly (readonly [what: string, put: (scene: Scene) => void, fou
     'lost',
     /cluster1\/web: an edit is lost on the hub: source .*"v2".* and .*"v1"/,
   ],
-  ['an Application is lost', ({ managed }) => managed.onHub.pop(), 'lost', /cluster1\/web is not on the hub/],
+  ['an Application is lost', ({ managed }) => managed.onHub.shift(), 'lost', /cluster1\/web is not on the hub/],
   [
     'an Application was made anew',
     ({ autonomous }) => Object.assign(only(autonomous.onCluster).metadata, { uid: 'shop-2' }),
     'lost',
     /cluster2\/shop is another one on cluster2: shop-2 instead of shop-1/,
   ],
-  ['a copy is missing', ({ managed }) => managed.onCluster.pop(), 'specs', /cluster1\/web is not on cluster1/],
+  [
+    'an edit of an ApplicationSet is lost',
+    ({ view }) => Object.assign(only(view.sets).spec, { generators: [] }),
+    'lost',
+    /ApplicationSet cluster1\/set: an edit is lost: generators/,
+  ],
+  ['an ApplicationSet is lost', ({ view }) => (view.sets = []), 'lost', /ApplicationSet cluster1\/set is undefined/],
+  [
+    'an ApplicationSet has not made an Application',
+    ({ managed }) => managed.onHub.pop(),
+    'lost',
+    /cluster1\/set-2 is not on the hub/,
+  ],
+  [
+    'a copy of what an ApplicationSet made was deleted in between',
+    ({ view }) => (view.goneCopies = [{ agent: 'cluster1', name: 'set-1', uid: 'copy-0', sourceUid: 'set-1' }]),
+    'taken',
+    /copy set-1 \(copy-0\) was deleted while its source was wanted/,
+  ],
+  ['a copy is missing', ({ managed }) => managed.onCluster.shift(), 'specs', /cluster1\/web is not on cluster1/],
   ['a mirror is missing', ({ autonomous }) => autonomous.onHub.pop(), 'specs', /cluster2\/shop is not on the hub/],
   [
     'a copy has another spec',
@@ -219,34 +250,38 @@ const faults: readonly (readonly [what: string, put: (scene: Scene) => void, fou
 test.each(faults)('%s: the checker names it', (_, put, invariant, says) => {
   const stage = scene();
   put(stage);
-  const findings = checkInvariants(stage.ledger, stage.view);
+  const findings = checkInvariants(stage.ledger, stage.sets, stage.view);
   const named = findings.filter((one) => one.invariant === invariant);
   expect(named.map(({ what }) => what).join('\n')).toMatch(says);
   expect(verdictText({ seed: 7, findings, counts: [], quietSeconds: 1 })).toMatch(says);
 });
 
 test('what users did themselves is no fault', () => {
-  const { ledger, view, managed } = scene();
+  const { ledger, sets, view, managed } = scene();
   // The copy was deleted by a user: it may be made again and its sync repeated.
   ledger.meddle('cluster1', 'web', 'copy-0');
   view.goneCopies = [{ agent: 'cluster1', name: 'web', uid: 'copy-0', sourceUid: 'web-1' }];
   view.runs = [...view.runs, ...view.runs];
-  expect(checkInvariants(ledger, view)).toEqual([]);
+  expect(checkInvariants(ledger, sets, view)).toEqual([]);
   // The Application was deleted: its sync need not have happened, its copy goes with it.
   const web = ledger.find('cluster1', 'web');
   ledger.drop(web ?? { agent: '', name: '', uid: '', spec: {} });
-  managed.onHub.pop();
-  managed.onCluster.pop();
+  managed.onHub.shift();
+  managed.onCluster.shift();
   view.runs = [];
-  view.goneCopies = [{ agent: 'cluster1', name: 'web', uid: 'copy-1', sourceUid: 'web-1' }];
-  expect(checkInvariants(ledger, view)).toEqual([]);
+  view.goneCopies = [
+    { agent: 'cluster1', name: 'web', uid: 'copy-1', sourceUid: 'web-1' },
+    // The ApplicationSet has lost that element.
+    { agent: 'cluster1', name: 'set-3', uid: 'copy-3', sourceUid: 'set-3' },
+  ];
+  expect(checkInvariants(ledger, sets, view)).toEqual([]);
 });
 
 test('a sync whose request had no answer may have been lost, and runs at most once', () => {
-  const { ledger, view } = scene();
+  const { ledger, sets, view } = scene();
   ledger.operations[0] = { ...asked, isAccepted: false };
   view.runs = [];
-  expect(checkInvariants(ledger, view)).toEqual([]);
+  expect(checkInvariants(ledger, sets, view)).toEqual([]);
   view.runs = ['sync-1', 'sync-1'].map((id) => ({ agent: 'cluster1', name: 'web', id }));
-  expect(checkInvariants(ledger, view).map((one) => one.invariant)).toEqual(['twice']);
+  expect(checkInvariants(ledger, sets, view).map((one) => one.invariant)).toEqual(['twice']);
 });

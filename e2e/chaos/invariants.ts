@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ArgoObject } from '../pair/index.ts';
+import { isGenerated } from './application-sets.ts';
 import type { ChaosMember, Ledger, WantedApplication } from './ledger.ts';
 
 /** What must be true when all faults are over, by the name that the verdict has for it. */
@@ -74,6 +75,8 @@ export interface SeenApplications<Agent extends SeenSides = SeenSides> {
   readonly agents: readonly Agent[];
   readonly runs: readonly OperationRun[];
   readonly goneCopies: readonly GoneCopy[];
+  /** What ApplicationSets have to make. */
+  readonly generated?: readonly WantedApplication[];
 }
 
 /** All that the checker looks at. */
@@ -89,7 +92,9 @@ export interface ChaosView extends SeenApplications<SeenAgent> {
   readonly memory: readonly SeenMemory[];
   /** What failovers lost, or why one did not succeed. */
   readonly failovers: readonly string[];
-  /** All Applications of the hubs; undefined with one hub. */
+  /** ApplicationSets of the active hub; their agent is the one of their namespace. */
+  readonly sets: readonly ArgoObject[];
+  /** All Applications and ApplicationSets of the hubs; undefined with one hub. */
   readonly both: { readonly active: readonly ArgoObject[]; readonly standby: readonly ArgoObject[] } | undefined;
   /** Live access that did not answer now. */
   readonly unanswered: readonly string[];
@@ -97,12 +102,23 @@ export interface ChaosView extends SeenApplications<SeenAgent> {
   readonly wrongAnswers: readonly string[];
 }
 
-/** Compares what there is with what the users want. Nothing is found when all is as it must be. */
-export function checkInvariants(ledger: Ledger, view: ChaosView): ChaosFinding[] {
+/**
+ * Compares what there is with what the users want: `ledger` of Applications, `sets` of ApplicationSets. Nothing is found when all is
+ * as it must be.
+ */
+export function checkInvariants(ledger: Ledger, sets: Ledger, view: ChaosView): ChaosFinding[] {
   const found = checkApplications(ledger, view);
   const say = (invariant: Invariant, what: string, isFinal = false) => found.push({ invariant, what, isFinal });
   const sayAll = (invariant: Invariant, all: readonly string[], isFinal = false) =>
     found.push(...all.map((what) => ({ invariant, what, isFinal })));
+  for (const { agent, name, uid, spec } of sets.wanted) {
+    const found = view.sets.find(({ metadata }) => metadata.namespace === agent && metadata.name === name);
+    if (found?.metadata.uid !== uid) {
+      say('lost', `ApplicationSet ${agent}/${name} is ${found?.metadata.uid} on the hub instead of ${uid}`);
+    } else if (!isDeepStrictEqual(found.spec, spec)) {
+      say('lost', `ApplicationSet ${agent}/${name}: an edit is lost: ${differing(spec, found.spec)}`);
+    }
+  }
   for (const agent of view.agents) {
     checkHold(agent, view, say);
   }
@@ -130,11 +146,15 @@ export function checkApplications(ledger: Ledger, seen: SeenApplications): Chaos
   const found: ChaosFinding[] = [];
   const say = (invariant: Invariant, what: string, isFinal = false) => found.push({ invariant, what, isFinal });
   for (const agent of seen.agents) {
-    checkAgent(ledger, agent, say);
+    const generated = seen.generated?.filter((one) => one.agent === agent.name) ?? [];
+    checkAgent([...ledger.of(agent.name), ...generated], agent, say);
   }
   checkOperations(ledger, seen, say);
+  const onHub = new Set(seen.agents.flatMap((agent) => agent.onHub.map(({ metadata }) => metadata.uid)));
   for (const { agent, name, uid, sourceUid } of seen.goneCopies) {
-    if (!ledger.isTakenAway(uid) && !ledger.isTakenAway(sourceUid)) {
+    // An ApplicationSet may have taken the source away.
+    const isExcused = isGenerated(name) && !onHub.has(sourceUid);
+    if (!isExcused && !ledger.isTakenAway(uid) && !ledger.isTakenAway(sourceUid)) {
       say('taken', `${agent}: copy ${name} (${uid}) was deleted while its source was wanted`, true);
     }
   }
@@ -143,7 +163,7 @@ export function checkApplications(ledger: Ledger, seen: SeenApplications): Chaos
 
 type Say = (invariant: Invariant, what: string, isFinal?: boolean) => void;
 
-function checkAgent(ledger: Ledger, agent: SeenSides, say: Say): void {
+function checkAgent(all: readonly WantedApplication[], agent: SeenSides, say: Say): void {
   const [sources, copies] = agent.mode === 'managed' ? [agent.onHub, agent.onCluster] : [agent.onCluster, agent.onHub];
   const [sourceSide, copySide] = agent.mode === 'managed' ? ['the hub', agent.name] : [agent.name, 'the hub'];
   for (const [objects, side] of [
@@ -151,19 +171,19 @@ function checkAgent(ledger: Ledger, agent: SeenSides, say: Say): void {
     [copies, copySide],
   ] as const) {
     for (const { metadata } of objects) {
-      if (ledger.find(agent.name, metadata.name) === undefined) {
+      if (!all.some(({ name }) => name === metadata.name)) {
         const leaves = metadata.deletionTimestamp === undefined ? '' : ', being deleted';
         say('foreign', `${agent.name}/${metadata.name} is on ${side} though nobody wants it${leaves}`);
       }
     }
   }
-  for (const wanted of ledger.of(agent.name)) {
+  for (const wanted of all) {
     const name = `${agent.name}/${wanted.name}`;
     const source = sources.find(({ metadata }) => metadata.name === wanted.name);
     const copy = copies.find(({ metadata }) => metadata.name === wanted.name);
     if (source === undefined) {
       say('lost', `${name} is not on ${sourceSide}`);
-    } else if (source.metadata.uid !== wanted.uid) {
+    } else if (wanted.uid !== '' && source.metadata.uid !== wanted.uid) {
       say('lost', `${name} is another one on ${sourceSide}: ${source.metadata.uid} instead of ${wanted.uid}`);
     } else if (!isDeepStrictEqual(source.spec, wanted.spec)) {
       say('lost', `${name}: an edit is lost on ${sourceSide}: ${differing(wanted.spec, source.spec)}`);
@@ -171,7 +191,8 @@ function checkAgent(ledger: Ledger, agent: SeenSides, say: Say): void {
     if (copy === undefined) {
       say('specs', `${name} is not on ${copySide}`);
     } else {
-      compareCopy(agent, wanted, copy, (what) => say('specs', `${name} on ${copySide}${what}`));
+      const { uid = '' } = wanted.uid === '' && source !== undefined ? source.metadata : wanted;
+      compareCopy(agent, { ...wanted, uid }, copy, (what) => say('specs', `${name} on ${copySide}${what}`));
     }
     if (source !== undefined && copy !== undefined) {
       const [left, right] = [shown(source), shown(copy)];

@@ -6,7 +6,10 @@ import type { ArgoObject } from '../pair/index.ts';
 export interface WantedApplication {
   readonly agent: string;
   readonly name: string;
-  /** Of the object that the users wrote: on the hub in managed mode, on the cluster in autonomous mode. */
+  /**
+   * Of the object that the users wrote: on the hub in managed mode, on the cluster in autonomous mode. Empty: an ApplicationSet
+   * makes it.
+   */
   readonly uid: string;
   readonly spec: Readonly<Record<string, unknown>>;
 }
@@ -40,7 +43,10 @@ export interface Takeover {
   readonly undone: number;
 }
 
-/** What must be so when all is over: the edits that were accepted, and the syncs that were asked for. */
+/**
+ * What must be so when all is over: the edits that were accepted, and the syncs that were asked for. Of Applications, or of
+ * ApplicationSets in the same way.
+ */
 export class Ledger {
   readonly operations: RequestedOperation[] = [];
   /** How often each kind of edit was accepted. */
@@ -83,9 +89,7 @@ export class Ledger {
       this.#takenAway.add(gone);
     }
     this.#formerUids.delete(key);
-    for (const one of this.#operationsOf(agent, name)) {
-      one.isExcused = true;
-    }
+    this.excuse(agent, name);
   }
 
   /**
@@ -143,6 +147,13 @@ export class Ledger {
   /** Syncs that were asked for and have not begun need not happen: the other hub is not told of them, as documented. */
   excuseOperations(): void {
     for (const one of this.operations) {
+      one.isExcused = true;
+    }
+  }
+
+  /** An ApplicationSet is about to lose an Application: its syncs need not happen. */
+  excuse(agent: string, name: string): void {
+    for (const one of this.#operationsOf(agent, name)) {
       one.isExcused = true;
     }
   }

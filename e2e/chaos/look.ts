@@ -1,8 +1,10 @@
 import { leases } from '../../lib/kube/index.ts';
-import { namespace, pairApplications } from '../pair/index.ts';
+import { namespace, pairApplicationSets, pairApplications } from '../pair/index.ts';
 import type { PlayedApplicationController } from './application-controller.ts';
+import { generatedBy } from './application-sets.ts';
 import type { HubOperator } from './hub-operator.ts';
 import type { ChaosView } from './invariants.ts';
+import type { Ledger } from './ledger.ts';
 import type { Onlooker } from './onlooker.ts';
 import type { Part } from './part.ts';
 import type { ChaosStage } from './stage.ts';
@@ -13,6 +15,8 @@ export interface Lookout {
   readonly controllers: readonly PlayedApplicationController[];
   readonly live: Onlooker;
   readonly operator: HubOperator;
+  /** The ApplicationSets that users want. */
+  readonly sets: Ledger;
 }
 
 /** A principal of a standby hub has to say that it follows. */
@@ -25,12 +29,14 @@ async function complaintOf(part: Part, { standby }: ChaosStage): Promise<string 
 }
 
 /** Looks at everything that there is now, on all sides. */
-export async function lookAround({ stage, controllers, live, operator }: Lookout): Promise<ChaosView> {
+export async function lookAround({ stage, controllers, live, operator, sets: wanted }: Lookout): Promise<ChaosView> {
   const { active, standby } = stage;
   const { client } = active.cluster;
-  const [onHub, onStandby, held, agents, unhealthy, unanswered] = await Promise.all([
+  const [onHub, sets, onStandby, setsOnStandby, held, agents, unhealthy, unanswered] = await Promise.all([
     client.list(pairApplications),
+    client.list(pairApplicationSets),
     standby?.cluster.client.list(pairApplications),
+    standby?.cluster.client.list(pairApplicationSets),
     client.list(leases, { namespace }),
     Promise.all(stage.agents.map(({ cluster }) => cluster.client.list(pairApplications))),
     Promise.all(stage.parts.map((part) => complaintOf(part, stage))),
@@ -50,6 +56,8 @@ export async function lookAround({ stage, controllers, live, operator }: Lookout
       };
     }),
     runs: controllers.flatMap(({ runs }) => runs),
+    generated: generatedBy(wanted),
+    sets,
     goneCopies: controllers.flatMap((one) => one.goneCopies),
     replicas: replicas.map(({ spec }) => spec?.holderIdentity ?? ''),
     running: active.principals.filter(({ part }) => part.isUp).length,
@@ -57,7 +65,7 @@ export async function lookAround({ stage, controllers, live, operator }: Lookout
     exits: stage.parts.flatMap(({ exits }) => exits),
     memory: stage.parts.map(({ name, mostBytes, boundBytes }) => ({ name, mostBytes, boundBytes })),
     failovers: operator.findings,
-    both: onStandby && { active: onHub, standby: onStandby },
+    both: onStandby && { active: [...onHub, ...sets], standby: [...onStandby, ...(setsOnStandby ?? [])] },
     unanswered,
     wrongAnswers: live.wrong,
   };

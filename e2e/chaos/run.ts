@@ -70,7 +70,7 @@ export async function runChaos(options: ChaosOptions): Promise<Verdict> {
       }),
     );
   try {
-    const ledger = new Ledger();
+    const [ledger, sets] = [new Ledger(), new Ledger()];
     const controllers = stage.agents.map(
       ({ name, cluster }) =>
         new PlayedApplicationController({ agent: name, client: cluster.client, random: numbers() }),
@@ -81,16 +81,18 @@ export async function runChaos(options: ChaosOptions): Promise<Verdict> {
       beside(one.run(stop.signal));
     }
     startAll(stage);
+    stage.active.setController.start();
     const users = new Users({
       stage,
       ledger,
+      sets,
       random: forUsers,
       most: 2 * options.applications,
       everyMs: options.editEveryMs,
     });
     await users.begin(options.applications);
-    const operator = new HubOperator({ stage, users, ledger, random: forOperator, log });
-    const lookout = { stage, controllers, live, operator };
+    const operator = new HubOperator({ stage, users, ledger, sets, random: forOperator, log });
+    const lookout = { stage, controllers, live, operator, sets };
     const first = await quiet(lookout, ledger, log);
     if (first.length > 0) {
       throw new Error(`the fleet does not even start:\n${first.map(({ what }) => what).join('\n')}`);
@@ -207,7 +209,7 @@ async function quiet(
       .deleteKeptCopies()
       .then(() => lookAround(lookout))
       .then(
-        (view) => checkInvariants(ledger, view),
+        (view) => checkInvariants(ledger, lookout.sets, view),
         (error: Error): ChaosFinding[] => [
           { invariant: 'lost', what: `cannot look: ${error.message}`, isFinal: false },
         ],
@@ -229,7 +231,7 @@ async function writeLogs(stage: ChaosStage, folder: string): Promise<void> {
   await mkdir(folder, { recursive: true });
   const write = ({ name, program }: ChaosStage['parts'][number]) =>
     writeFile(join(folder, `${name.replaceAll(' ', '-')}.log`), program.output);
-  await Promise.all(stage.parts.map(write));
+  await Promise.all([...stage.parts, ...stage.hubs.map(({ setController }) => setController)].map(write));
 }
 
 function clock(ms: number): string {

@@ -2,6 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { namespaces } from '../../lib/kube/index.ts';
 import { createAuthority, generateJwtKey } from '../../lib/pki/index.ts';
+import { argoCdProgram, putArgoCdSettings } from '../ecosystem/argocd-program.ts';
 import { type Network, startNetwork } from '../network/index.ts';
 import { freePort, mapAgent, namespace, Program, pairAppProjects, prepareCluster, startRedis } from '../pair/index.ts';
 import type { Random } from '../random/index.ts';
@@ -41,6 +42,8 @@ export interface StagedHub {
   readonly name: string;
   readonly cluster: Cluster;
   readonly principals: readonly StagedPrincipal[];
+  /** Argo CD's own ApplicationSet controller. It runs while the hub is active: docs/second-hub.md. */
+  readonly setController: Part;
   /** From the other hub's principals to one of its own that run, as through a Service; undefined with one hub. */
   readonly followWay: Network | undefined;
   /** To the cluster with the Lease of the active hub; undefined with one hub. */
@@ -187,8 +190,9 @@ export async function startStage(options: StageOptions): Promise<ChaosStage> {
     for (const name of names) {
       clusters.push(await cluster(name));
     }
-    for (const { client } of hubClusters) {
-      await prepareCluster(client);
+    for (const one of hubClusters) {
+      await prepareCluster(one.client);
+      await putArgoCdSettings(one);
     }
     const { client } = theFirst(hubClusters);
     for (const name of names) {
@@ -240,10 +244,25 @@ export async function startStage(options: StageOptions): Promise<ChaosStage> {
           return { part: program, port, proxyPort, apiWay: api.network, peerWay, adminAddress };
         }),
       );
+      const [setHealth, setMetrics, webhook] = await Promise.all([freePort(), freePort(), freePort()]);
+      const setController = new Part({
+        name: `ApplicationSet controller of ${own.name}`,
+        program: await argoCdProgram('argocd-applicationset-controller', own, [
+          `--applicationset-namespaces=${names.join(',')}`,
+          '--enable-scm-providers=false',
+          `--probe-addr=127.0.0.1:${setHealth}`,
+          `--metrics-addr=127.0.0.1:${setMetrics}`,
+          `--webhook-addr=127.0.0.1:${webhook}`,
+        ]),
+        healthPort: setHealth,
+        boundBytes: Number.POSITIVE_INFINITY,
+      });
+      closing.push(() => setController.close());
       hubs.push({
         name: own.name,
         cluster: own,
         principals,
+        setController,
         followWay: followWays[index],
         leaseWay: lease?.network,
       });

@@ -8,9 +8,10 @@ import {
   isRetryable,
   type KubeClient,
 } from '../../lib/kube/index.ts';
-import { type ArgoObject, namespace, pairApplications } from '../pair/index.ts';
+import { type ArgoObject, namespace, pairApplicationSets, pairApplications } from '../pair/index.ts';
 import type { Random } from '../random/index.ts';
 import { createOnce, persist } from '../suites/persist.ts';
+import { changedSet, generatedBy, newSet, setName } from './application-sets.ts';
 import type { ChaosMember, Ledger, WantedApplication } from './ledger.ts';
 import { steady } from './onlooker.ts';
 
@@ -31,6 +32,8 @@ export interface UsedFleet {
 export interface UsersOptions {
   readonly stage: UsedFleet;
   readonly ledger: Ledger;
+  /** Of the ApplicationSets of managed agents; undefined: nobody has any. */
+  readonly sets?: Ledger;
   /** Gets what an API server has just accepted. */
   readonly accepted?: (application: WantedApplication) => void;
   readonly random: Random;
@@ -65,6 +68,10 @@ export class Users {
       await this.#create(agent, steady.name, steady.namespace);
       for (let number = 1; number < perAgent; number++) {
         await this.#create(agent);
+      }
+      if (agent.mode === 'managed' && this.#options.sets !== undefined) {
+        const made = await createOnce(this.#onHub(agent).client, pairApplicationSets, newSet(agent.name));
+        this.#wantSet(agent, made, this.#options.sets);
       }
     }
   }
@@ -116,17 +123,19 @@ export class Users {
       ['replace', 2, (at, name) => this.#delete(at, name)],
       ['meddle with a copy', 4, (at, name) => this.#meddle(at, name)],
       ['delete a copy', 1, (at, name) => this.#deleteCopy(at, name)],
+      ['change an ApplicationSet', 4, (at) => this.#changeSet(at)],
     ];
+    const made: ReadonlySet<string> = new Set(['sync', 'meddle with a copy', 'delete a copy']);
     const lots = edits.flatMap((edit) => Array.from({ length: edit[1] }, () => edit));
     while (!signal.aborted) {
       await sleep(random.integer(0, 2 * everyMs), undefined, { signal }).catch(() => undefined);
       const replaced = await this.#atWork(signal, async () => {
         const names = ledger.of(agent.name).map(({ name }) => name);
         const [what, , act] = random.pick(lots);
-        const name = random.pick(names);
         if (what === 'create' && names.length >= this.#options.most) {
           return undefined;
         }
+        const name = random.pick(made.has(what) ? [...names, ...this.#generatedFor(agent)] : names);
         if (name === steady.name && /delete|replace/.test(what)) {
           return undefined;
         }
@@ -255,6 +264,22 @@ export class Users {
     }
   }
 
+  async #changeSet(agent: UsedAgent): Promise<boolean> {
+    const { sets, random, ledger } = this.#options;
+    const set = sets?.find(agent.name, setName);
+    if (sets === undefined || set === undefined) {
+      return false;
+    }
+    const { spec, dropped } = changedSet(set, random, ++this.#number);
+    if (dropped !== undefined) {
+      ledger.excuse(agent.name, dropped);
+    }
+    const at = this.#onHub(agent);
+    const key = this.#key(at, setName);
+    this.#wantSet(agent, await persist(() => at.client.mergePatch(pairApplicationSets, key, { spec })), sets);
+    return true;
+  }
+
   async #meddle(agent: UsedAgent, name: string): Promise<boolean> {
     const number = ++this.#number;
     const patch = this.#options.random.pick([
@@ -308,6 +333,15 @@ export class Users {
     const wanted = { agent, name, uid, spec };
     this.#options.ledger.want(wanted);
     this.#options.accepted?.(wanted);
+  }
+
+  #wantSet({ name: agent }: UsedAgent, { metadata: { name, uid = '' }, spec }: ArgoObject, sets: Ledger): void {
+    sets.want({ agent, name, uid, spec });
+  }
+
+  #generatedFor({ name }: UsedAgent): string[] {
+    const { sets } = this.#options;
+    return sets === undefined ? [] : generatedBy(sets).flatMap((one) => (one.agent === name ? [one.name] : []));
   }
 }
 

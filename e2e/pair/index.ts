@@ -25,7 +25,7 @@ export { type Redis, startRedis } from './redis.ts';
 export { issueSvid } from './svid.ts';
 export { type PairedHub, type PairedPrincipal, startTwoHubs, type TwoHubs, type TwoHubsOptions } from './two-hubs.ts';
 
-/** An Application or AppProject, loosely typed. */
+/** An Application, ApplicationSet or AppProject, loosely typed. */
 export interface ArgoObject extends KubeObject {
   spec: Record<string, unknown>;
   status?: Record<string, unknown>;
@@ -42,6 +42,12 @@ export const uidsOf = (found: readonly ArgoObject[]): Record<string, string | un
   Object.fromEntries(found.map(({ metadata: { name, uid } }) => [name, uid]));
 /** argoproj.io/v1alpha1 AppProject. */
 export const pairAppProjects = resourceType<ArgoObject>({ ...argo, kind: 'AppProject', plural: 'appprojects' });
+/** argoproj.io/v1alpha1 ApplicationSet. */
+export const pairApplicationSets = resourceType<ArgoObject>({
+  ...argo,
+  kind: 'ApplicationSet',
+  plural: 'applicationsets',
+});
 
 /** An agent with a cluster of its own. */
 export interface AgentCluster<C extends SharedCluster = SharedCluster> {

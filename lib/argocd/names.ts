@@ -48,6 +48,8 @@ export const annotations = {
   preferredRole: 'argocd-agent.argoproj-labs.io/preferred-role',
   /** On that Lease: the state of the principal that follows the other hub. */
   followerState: 'argocd-agent.argoproj-labs.io/follower-state',
+  /** `true` on ConfigMap `argocd-agent-deleted-objects`: a standby has had everything since this hub became active. */
+  isFollowed: 'argocd-agent.argoproj-labs.io/is-followed',
   /** kubectl's own; meaningless on another cluster. */
   lastApplied: 'kubectl.kubernetes.io/last-applied-configuration',
 } as const;

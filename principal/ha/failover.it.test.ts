@@ -10,8 +10,16 @@ import {
   type TwoHubs,
   uidsOf,
 } from '../../e2e/pair/index.ts';
+import { annotations } from '../../lib/argocd/index.ts';
 import { until } from '../../lib/base/testing.ts';
-import { type KubeObject, namespaces, type ResourceType, resourceType, secrets } from '../../lib/kube/index.ts';
+import {
+  configMaps,
+  type KubeObject,
+  namespaces,
+  type ResourceType,
+  resourceType,
+  secrets,
+} from '../../lib/kube/index.ts';
 
 // Two hubs on real API servers; the agent knows both. Roles change in every way that there is, and no copy on the cluster is
 // deleted or made again.
@@ -116,10 +124,21 @@ test('the active hub dies: the standby takes over what was acknowledged', async 
 test('a hub that comes back follows, and drops what was deleted meanwhile', async () => {
   // Made there while nobody followed: it was on no other hub, and stays.
   await create(hubs.second, 'unheard');
+  // As if it had died before it could annotate this one. Who saw the deletion on the other hub does not run any more.
+  const after = { namespace: hubs.agentName, name: 'after' };
+  const unmarked = { metadata: { annotations: { [annotations.onBothHubs]: null } } };
+  await hubs.second.cluster.client.mergePatch(pairApplications, after, unmarked);
+  const recorded = () => hubs.first.cluster.client.get(configMaps, { namespace, name: 'argocd-agent-deleted-objects' });
+  await until('the deletion is recorded', async () => Object.keys((await recorded())?.data ?? {}).length === 1, logs());
+  await hubs.first.principal.stop('SIGKILL');
+  hubs.first.principal.start();
+  await until('it is active', async () => (await hubs.first.admin.status()).state === 'active', logs());
   hubs.second.principal.start();
   await isFollowing(hubs.second);
   await has(() => appsOf(hubs.second), ['web', 'shop', 'last', 'unheard']);
   expect(hubs.second.principal.output).toContain('never on the active hub');
+  const isFollowed = async () => (await recorded())?.metadata.annotations?.[annotations.isFollowed];
+  await until('nothing more is recorded', async () => (await isFollowed()) === 'true', logs());
 });
 
 test('an object that the standby cannot write yet does not count as one of both hubs', async () => {

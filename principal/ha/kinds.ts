@@ -5,6 +5,7 @@ import {
   configMaps,
   type Informer,
   type KubeObject,
+  type OwnerReference,
   type ResourceType,
   resourceType,
   secrets,
@@ -84,8 +85,17 @@ export function isMirror({ metadata }: KubeObject): boolean {
   return (metadata.annotations?.[annotations.sourceUid] ?? '') !== '';
 }
 
-/** Whether both hubs have had the object. One that is missing on the active hub was then deleted there. */
-export function wasOnBothHubs(object: KubeObject): boolean {
+/**
+ * Whether both hubs have had the object. One that is missing on the active hub was then deleted there. What an ApplicationSet makes
+ * goes by that: Argo CD's controller takes annotations away that are not in the template, and would have made it on the active hub.
+ */
+export function wasOnBothHubs(object: KubeObject, kinds: readonly ReplicatedKind[]): boolean {
+  const set = applicationSetOf(object, kinds);
+  return isMarked(object) || (set !== undefined && isMarked(set));
+}
+
+/** Whether the object itself says that both hubs have had it. */
+export function isMarked(object: KubeObject): boolean {
   return object.metadata.annotations?.[annotations.onBothHubs] === 'true' || isMirror(object);
 }
 
@@ -97,6 +107,18 @@ export const deletedHereReason = 'it was deleted after both hubs had it';
 
 /** Why nothing is told of an object that a standby asks about: it is there, and of one hub alone. */
 export const keptOutReason = 'it exists and is kept out of replication';
+
+/** The ApplicationSet that makes an Application, if it is replicated, too. */
+export function applicationSetOf({ metadata }: KubeObject, kinds: readonly ReplicatedKind[]): KubeObject | undefined {
+  const owner = metadata.ownerReferences?.find(isApplicationSet);
+  const { namespace = '' } = metadata;
+  return owner && kinds.find(({ name }) => name === 'ApplicationSet')?.informer.get({ namespace, name: owner.name });
+}
+
+/** Whether an owner is an ApplicationSet. */
+export function isApplicationSet({ kind, apiVersion }: OwnerReference): boolean {
+  return kind === 'ApplicationSet' && apiVersion.startsWith('argoproj.io/');
+}
 
 /** Whether the label that keeps an object out of all synchronisation is set. */
 export function isKeptOut({ metadata }: KubeObject): boolean {

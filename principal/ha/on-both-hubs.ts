@@ -2,20 +2,26 @@ import { annotations } from '../../lib/argocd/index.ts';
 import type { Logger } from '../../lib/base/index.ts';
 import { isInvalid, isNotFound, type KubeClient, type KubeObject, WorkQueue } from '../../lib/kube/index.ts';
 import { principalFieldManager } from '../namespaces.ts';
-import { type ReplicatedKind, wasOnBothHubs } from './kinds.ts';
+import { applicationSetOf, isMarked, type ReplicatedKind } from './kinds.ts';
 
 /**
  * Marks the objects that a standby has. When the roles have changed, an object that the active hub does not have was deleted
  * there if it has the mark; without it the object has never been on the other hub, and stays. Each object is marked once.
  */
 export class OnBothHubs {
+  readonly #kinds: readonly ReplicatedKind[];
   readonly #client: Pick<KubeClient, 'mergePatch'>;
   readonly #waiting = new Map<string, { readonly kind: ReplicatedKind; readonly object: KubeObject }>();
   /** UIDs. Somebody who removes the mark is not contradicted. */
   readonly #done = new Set<string>();
   readonly #queue: WorkQueue;
 
-  constructor(options: { client: Pick<KubeClient, 'mergePatch'>; logger: Logger }) {
+  constructor(options: {
+    kinds: readonly ReplicatedKind[];
+    client: Pick<KubeClient, 'mergePatch'>;
+    logger: Logger;
+  }) {
+    this.#kinds = options.kinds;
     this.#client = options.client;
     this.#queue = new WorkQueue({
       name: 'on-both-hubs',
@@ -32,8 +38,9 @@ export class OnBothHubs {
   /** A standby has the object. */
   add(kind: ReplicatedKind, object: KubeObject): void {
     const { uid = '' } = object.metadata;
-    // The keys are on every hub, and are never deleted.
-    if (uid === '' || kind.name === 'GPGKey' || this.#done.has(uid) || wasOnBothHubs(object)) {
+    // The keys are on every hub, and are never deleted. What an ApplicationSet makes goes by that.
+    const needsNone = kind.name === 'GPGKey' || applicationSetOf(object, this.#kinds) !== undefined;
+    if (uid === '' || needsNone || this.#done.has(uid) || isMarked(object)) {
       return;
     }
     this.#waiting.set(uid, { kind, object });
@@ -41,8 +48,8 @@ export class OnBothHubs {
   }
 
   /** A standby has all objects that fulfil the condition. */
-  addAll(kinds: readonly ReplicatedKind[], has: (kind: ReplicatedKind, object: KubeObject) => boolean): void {
-    for (const kind of kinds) {
+  addAll(has: (kind: ReplicatedKind, object: KubeObject) => boolean): void {
+    for (const kind of this.#kinds) {
       for (const object of kind.informer.list()) {
         if (kind.includes(object) && has(kind, object)) {
           this.add(kind, object);

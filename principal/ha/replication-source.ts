@@ -1,4 +1,4 @@
-import { BoundedSet, becomes, type Logger, sleep, withDeadline } from '../../lib/base/index.ts';
+import { becomes, type Logger, sleep, withDeadline } from '../../lib/base/index.ts';
 import { type KubeClient, type KubeObject, type ObjectKey, WorkQueue } from '../../lib/kube/index.ts';
 import { GrpcError, grpcStatus, type ReplicaHandlers, type ReplicaStream } from '../../lib/wire/index.ts';
 import type {
@@ -10,6 +10,7 @@ import type {
   ReplicationStatus,
   Resource,
 } from '../../proto/gen/replicationapi/replication.ts';
+import { DeletedObjects } from './deleted-objects.ts';
 import { Follower, sentObject } from './follower.ts';
 import { deletedHereReason, isKeptOut, keptOutReason, type ReplicatedKind, wasOnBothHubs } from './kinds.ts';
 import { replicatedKey } from './news.ts';
@@ -17,8 +18,6 @@ import { OnBothHubs } from './on-both-hubs.ts';
 
 /** As in argocd-agent. */
 const mostFollowers = 10;
-/** Deletions that are remembered for a standby that has not followed since. */
-const mostDeletions = 20_000;
 /** How long a snapshot waits for the caches, ms. */
 const catchUpMs = 15_000;
 /** Objects of a snapshot that are written between two turns of the event loop. */
@@ -62,16 +61,16 @@ export class ReplicationSource {
   readonly #followers = new Map<object, Follower>();
   readonly #deletions: WorkQueue;
   readonly #onBothHubs: OnBothHubs;
-  /** Objects that both hubs have had, and that were deleted since this one became active. */
-  readonly #deletedHere = new BoundedSet<string>(mostDeletions);
+  readonly #deletedHere: DeletedObjects;
   /** Called when a standby has acknowledged something or is gone, and when a deletion is sent. */
   readonly #onProgress = new Set<() => void>();
   #lastChange = 0;
 
   constructor(options: ReplicationSourceOptions) {
     this.#options = options;
-    const { client, logger, signal } = options;
-    this.#onBothHubs = new OnBothHubs({ client, logger });
+    const { kinds, client, namespace, logger, signal } = options;
+    this.#deletedHere = new DeletedObjects({ client, namespace, logger, signal });
+    this.#onBothHubs = new OnBothHubs({ kinds, client, logger });
     this.#deletions = new WorkQueue({
       name: 'replicated-deletions',
       handler: (key, stop) => this.#deleted(key, stop),
@@ -87,7 +86,7 @@ export class ReplicationSource {
     });
     void this.#deletions.run(signal);
     void this.#onBothHubs.run(signal);
-    for (const kind of options.kinds) {
+    for (const kind of kinds) {
       kind.informer.subscribe({
         added: (now, isInitial) => isInitial || this.#changed(kind, now),
         updated: (old, now) => {
@@ -139,7 +138,8 @@ export class ReplicationSource {
       sent,
       ready: () => {
         logger.info({ peer: stream.address, identity }, 'a standby has taken the snapshot and follows');
-        this.#onBothHubs.addAll(this.#options.kinds, (kind, object) => !follower.isDirty(kind, object));
+        this.#deletedHere.followed();
+        this.#onBothHubs.addAll((kind, object) => !follower.isDirty(kind, object));
       },
       acknowledged: (kind, object) => this.#onBothHubs.add(kind, object),
       progressed: () => this.#progressed(),
@@ -209,10 +209,14 @@ export class ReplicationSource {
    */
   async confirm(request: ConfirmMissingResourcesRequest, connection: object): Promise<ConfirmMissingResourcesResponse> {
     const results: ConfirmMissingResourceResult[] = [];
+    const isDeletedHere = await this.#deletedHere.read().catch((error: unknown) => {
+      this.#options.logger.warn({ error }, 'the ConfigMap with the objects that were deleted here cannot be read');
+      return undefined;
+    });
     const isCurrent = () => this.#followers.get(connection)?.sequence === request.snapshotSequenceNum;
     for (const resource of request.resources) {
       const known = isCurrent()
-        ? await this.#whatBecameOf(resource)
+        ? await this.#whatBecameOf(resource, isDeletedHere)
         : unknown(resource, 'events were sent since the snapshot');
       results.push(known);
     }
@@ -275,7 +279,6 @@ export class ReplicationSource {
     if (!kind.includes(object)) {
       return;
     }
-    this.#deletedHere.delete(replicatedKey(kind, object.metadata));
     this.#lastChange = Math.floor(Date.now() / 1000);
     for (const follower of this.#followers.values()) {
       follower.changed(kind, object);
@@ -288,7 +291,7 @@ export class ReplicationSource {
     if (!kind.includes(last)) {
       return;
     }
-    if (wasOnBothHubs(last)) {
+    if (wasOnBothHubs(last, this.#options.kinds)) {
       this.#deletedHere.add(replicatedKey(kind, last.metadata));
     }
     if (this.#followers.size > 0) {
@@ -314,7 +317,10 @@ export class ReplicationSource {
     return found !== undefined && isKeptOut(found);
   }
 
-  async #whatBecameOf(resource: Resource): Promise<ConfirmMissingResourceResult> {
+  async #whatBecameOf(
+    resource: Resource,
+    isDeletedHere: ((key: string) => boolean) | undefined,
+  ): Promise<ConfirmMissingResourceResult> {
     const { namespace, name } = resource;
     const kind = this.#options.kinds.find((one) => one.name === resource.kind);
     if (kind === undefined || name === '') {
@@ -326,8 +332,14 @@ export class ReplicationSource {
     }
     try {
       const present = await this.#options.client.get(kind.type, { namespace, name }, this.#options.signal);
-      const reason = this.#deletedHere.has(replicatedKey(kind, { namespace, name })) ? deletedHereReason : '';
-      return present === undefined ? { resource, status: 'deleted', reason } : unknown(resource, keptOutReason);
+      if (present !== undefined) {
+        return unknown(resource, keptOutReason);
+      }
+      if (isDeletedHere === undefined) {
+        return unknown(resource, 'it cannot be read now whether it was deleted here');
+      }
+      const reason = isDeletedHere(replicatedKey(kind, { namespace, name })) ? deletedHereReason : '';
+      return { resource, status: 'deleted', reason };
     } catch (error) {
       this.#options.logger.warn({ error }, 'an object that a standby asks about cannot be read');
       return unknown(resource, 'it cannot be read now');

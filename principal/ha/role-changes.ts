@@ -4,6 +4,7 @@ import { GrpcError, grpcStatus } from '../../lib/wire/index.ts';
 import type { PrincipalFlags } from '../flags.ts';
 import type { ActiveLease } from './active-lease.ts';
 import { drainMs } from './active-phase.ts';
+import { forgetDeletedObjects } from './deleted-objects.ts';
 import { nobodyFollows } from './follower-lease.ts';
 import { type HubRole, type HubRoleName, roleLeft } from './hub-role.ts';
 import type { Undelivered } from './replication-source.ts';
@@ -125,6 +126,7 @@ export class RoleChanges {
       if (this.#isShared && !(await nobodyFollows({ flags, program, logger, signal }))) {
         return 'a principal of this hub still follows the other one';
       }
+      await forgetDeletedObjects(program.client, flags.namespace, signal);
       const isTaken = lease === undefined || (await lease.take(signal));
       return isTaken ? undefined : `not active: ${lease.description}`;
     }).catch((error: Error) => error.message);

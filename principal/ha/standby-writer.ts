@@ -11,7 +11,7 @@ import {
   type OwnerReference,
 } from '../../lib/kube/index.ts';
 import { principalFieldManager } from '../namespaces.ts';
-import { isKeptOut, type ReplicatedKind, wasOnBothHubs } from './kinds.ts';
+import { isApplicationSet, isKeptOut, isMarked, type ReplicatedKind } from './kinds.ts';
 
 /** An object of the other hub; everything but the parts that are looked at is kept as it came. */
 const replicatedObject = z.looseObject({
@@ -231,7 +231,10 @@ export class StandbyWriter {
     const request = isLocal && operation !== undefined ? { operation } : {};
     // The API server keeps the status of ApplicationSets apart.
     const shown = kind.name === 'ApplicationSet' || status === undefined ? {} : { status };
-    const marks = kind.name === 'GPGKey' ? {} : { [annotations.onBothHubs]: 'true' };
+    const owners = isLocal ? ownerReferences : this.#ownersOf(kind, metadata.namespace ?? '', ownerReferences);
+    // Argo CD's ApplicationSet controller takes the mark away.
+    const needsNone = kind.name === 'GPGKey' || owners.some(isApplicationSet);
+    const marks = needsNone ? {} : { [annotations.onBothHubs]: 'true' };
     return {
       ...fields,
       ...shown,
@@ -242,7 +245,7 @@ export class StandbyWriter {
         labels,
         annotations: isLocal ? notes : { ...this.#notesOf(kind, object), ...marks },
         finalizers,
-        ownerReferences: isLocal ? ownerReferences : this.#ownersOf(kind, metadata.namespace ?? '', ownerReferences),
+        ownerReferences: owners,
       },
     };
   }
@@ -259,8 +262,9 @@ export class StandbyWriter {
       return [];
     }
     return owners.flatMap((owner) => {
-      const isSet = owner.kind === 'ApplicationSet' && owner.apiVersion.startsWith('argoproj.io/');
-      const uid = isSet ? this.#options.applicationSetUid({ namespace, name: owner.name }) : undefined;
+      const uid = isApplicationSet(owner)
+        ? this.#options.applicationSetUid({ namespace, name: owner.name })
+        : undefined;
       return uid === undefined ? [] : [{ ...owner, uid }];
     });
   }
@@ -279,7 +283,7 @@ export interface StandbyWriterOptions {
 
 /** An object of the standby's own, of a kind where it may differ. */
 function isForeign(kind: ReplicatedKind, local: KubeObject): boolean {
-  return kind.yields && !wasOnBothHubs(local);
+  return kind.yields && !isMarked(local);
 }
 
 function keyOf(kind: ReplicatedKind, { namespace = '', name }: ObjectKey): string {

@@ -447,7 +447,7 @@ export class Standby {
       for (const { kind, object } of asked) {
         const key = replicatedKey(kind, object.metadata);
         const answer = answers.get(key);
-        if (!wasOnBothHubs(object) && answer?.reason !== deletedHereReason) {
+        if (!wasOnBothHubs(object, kinds) && answer?.reason !== deletedHereReason) {
           if (kind.name === 'Application' || kind.name === 'ApplicationSet') {
             own.push(key);
           }

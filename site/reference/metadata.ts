@@ -161,6 +161,12 @@ const protocol: Texts<typeof annotations> = {
     'Lease `argocd-agent.hub-role`',
     'The state of the principal of a standby hub that follows the other hub.',
   ],
+  isFollowed: [
+    'we',
+    'annotation',
+    'ConfigMap `argocd-agent-deleted-objects`',
+    '`true`: a standby has had everything since this hub became active, so deletions are recorded no longer.',
+  ],
   lastApplied: ['they', 'annotation', 'any object', "kubectl's own. It is not synchronised."],
 };
 

@@ -1,0 +1,93 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { annotations } from '../../lib/argocd/index.ts';
+import { applyMergePatch } from '../../lib/base/index.ts';
+import { until } from '../../lib/base/testing.ts';
+import { ApiError, type ConfigMap } from '../../lib/kube/index.ts';
+import { DeletedObjects, type DeletedObjectsOptions, forgetDeletedObjects } from './deleted-objects.ts';
+
+const logger = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
+
+/** A hub's one ConfigMap, by the rules of an API server. */
+class Hub {
+  found: ConfigMap | undefined;
+  writes = 0;
+  isAway = false;
+
+  readonly client = {
+    get: async () => this.#answer(() => this.found),
+    create: async (_: unknown, made: ConfigMap) =>
+      this.#answer(() => {
+        if (this.found !== undefined) {
+          throw new ApiError({ status: 409, reason: 'AlreadyExists', message: 'it exists' });
+        }
+        this.found = made;
+        return made;
+      }),
+    mergePatch: async (_: unknown, __: unknown, patch: object) =>
+      this.#answer(() => {
+        this.writes++;
+        this.found = applyMergePatch(this.found, patch) as ConfigMap;
+        return this.found;
+      }),
+  };
+
+  /** A hub that becomes active after the other one. */
+  async promoted(): Promise<void> {
+    await forgetDeletedObjects(this.client as never, 'argocd', new AbortController().signal);
+  }
+
+  principal(): DeletedObjects {
+    const stop = new AbortController();
+    onTestFinished(() => stop.abort());
+    const client = this.client as unknown as DeletedObjectsOptions['client'];
+    return new DeletedObjects({ client, namespace: 'argocd', logger, signal: stop.signal });
+  }
+
+  #answer<T>(answer: () => T): T {
+    if (this.isAway) {
+      throw new Error('connection refused');
+    }
+    return answer();
+  }
+}
+
+test('a principal that starts later knows what was deleted, also while the API server was away', async () => {
+  const hub = new Hub();
+  await hub.promoted();
+  const first = hub.principal();
+  first.add('Application/a/web');
+  hub.isAway = true;
+  first.add('Application/a/shop');
+  hub.isAway = false;
+  await until(() => Object.keys(hub.found?.data ?? {}).length === 2);
+  const isDeleted = await hub.principal().read();
+  expect(['web', 'shop', 'other'].map((name) => isDeleted(`Application/a/${name}`))).toEqual([true, true, false]);
+});
+
+test('nothing is written when a standby has followed, and the next promotion begins anew', async () => {
+  const hub = new Hub();
+  await hub.promoted();
+  const first = hub.principal();
+  first.add('Application/a/web');
+  await until(() => hub.writes === 1);
+  first.followed();
+  await until(() => hub.found?.metadata.annotations?.[annotations.isFollowed] === 'true');
+  const other = hub.principal();
+  other.add('Application/a/shop');
+  first.add('Application/a/shop');
+  await until(async () => (await other.read())('Application/a/shop'));
+  expect(Object.keys(hub.found?.data ?? {})).toHaveLength(1);
+  await hub.promoted();
+  expect(hub.found).toEqual({
+    metadata: { namespace: 'argocd', name: 'argocd-agent-deleted-objects', annotations: {} },
+  });
+});
+
+test('a hub that was never promoted records nothing: the other one has not been active', async () => {
+  const hub = new Hub();
+  const principal = hub.principal();
+  principal.add('Application/a/web');
+  principal.followed();
+  expect((await principal.read())('Application/a/web')).toBe(true);
+  expect(hub.found).toBeUndefined();
+});
