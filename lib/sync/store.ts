@@ -41,6 +41,8 @@ export interface Store<T extends StoredObject> {
     signal: AbortSignal,
     planned?: T,
   ): Promise<void>;
+  /** Resolves when no write of the object that a caller has given up is under way any more; undefined: there is none. */
+  settled?(ref: ObjectRef): Promise<void> | undefined;
 }
 
 /** A change in a store's cache. Both undefined never happens. */

@@ -152,6 +152,7 @@ export class AgentQuotas {
     return {
       subscribe: (listener) => store.subscribe(listener),
       read: (ref, signal) => store.read(ref, signal),
+      settled: (ref) => store.settled?.(ref),
       create: (object, signal) =>
         write(undefined, object, object, { send: () => store.create(object, signal), signal }),
       patch: (ref, patch, signal, planned) => {

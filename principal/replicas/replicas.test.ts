@@ -358,8 +358,11 @@ test('a write that was called off counts until it has ended', async () => {
   caller.abort(new Error('called off'));
   await expect(creation).rejects.toThrow('called off');
   expect(isQuiet).toBe(false);
+  const settled = guarded.settled?.(object.metadata);
+  expect(settled).toBeDefined();
   write.resolve(object);
-  await quiet;
+  await Promise.all([quiet, settled]);
+  expect(guarded.settled?.(object.metadata)).toBeUndefined();
 });
 
 test('a replica that the cache does not have yet is not taken for dead', async () => {

@@ -81,29 +81,43 @@ export class WriteFence {
    */
   guard<T extends StoredObject>(store: Store<T>, kind: FencedKind<T>): Store<T> {
     const owner = (object: T | undefined) => (object === undefined ? undefined : kind.ownerOf(object));
-    const run = <R>(
+    const givenUp = new Map<string, Promise<void>>();
+    const run = async <R>(
+      { namespace = '', name }: { readonly namespace?: string; readonly name: string },
       object: T | undefined,
       signal: AbortSignal,
       isUrgent: boolean,
       write: (signal: AbortSignal) => Promise<R>,
-    ) =>
-      abortable(
-        this.run(owner(object), signal, () => this.#toTheEnd(signal, isUrgent, write)),
-        signal,
-      );
+    ) => {
+      const end = this.run(owner(object), signal, () => this.#toTheEnd(signal, isUrgent, write));
+      try {
+        return await abortable(end, signal);
+      } finally {
+        if (signal.aborted) {
+          const place = `${namespace}/${name}`;
+          const ends = Promise.allSettled([end, givenUp.get(place)]).then(() => {
+            if (givenUp.get(place) === ends) {
+              givenUp.delete(place);
+            }
+          });
+          givenUp.set(place, ends);
+        }
+      }
+    };
     return {
+      settled: ({ namespace, name }) => givenUp.get(`${namespace}/${name}`),
       subscribe: (listener) => store.subscribe(listener),
       read: (ref, signal) => store.read(ref, signal),
-      create: (object, signal) => run(object, signal, true, (end) => store.create(object, end)),
+      create: (object, signal) => run(object.metadata, object, signal, true, (end) => store.create(object, end)),
       patch: (ref, patch, signal, planned = kind.get(ref)) => {
         const { resourceVersion } = planned?.metadata ?? {};
         const metadata = { ...(resourceVersion && { resourceVersion }), ...(patch.metadata as object | undefined) };
-        return run(planned, signal, false, (end) => store.patch(ref, { ...patch, metadata }, end, planned));
+        return run(ref, planned, signal, false, (end) => store.patch(ref, { ...patch, metadata }, end, planned));
       },
       delete: (ref, options, signal, planned = kind.get(ref)) => {
         const { uid, resourceVersion } = planned?.metadata ?? {};
         const guarded = uid === options.uid && resourceVersion ? { ...options, resourceVersion } : options;
-        return run(planned, signal, true, (end) => store.delete(ref, guarded, end, planned));
+        return run(ref, planned, signal, true, (end) => store.delete(ref, guarded, end, planned));
       },
     };
   }

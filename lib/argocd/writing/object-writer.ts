@@ -1,5 +1,6 @@
-import type { MergePatch } from '../../base/index.ts';
+import { abortable, BoundedSet, type MergePatch } from '../../base/index.ts';
 import { failureOf, type ObjectRef, type Store, type StoredObject, type View } from '../../sync/index.ts';
+import { placeOf } from '../place.ts';
 
 /** One write of one object. */
 export type Write<T> =
@@ -38,9 +39,14 @@ export interface ObjectWriterOptions<T extends StoredObject> {
 /** Writes of one run. An object that somebody changes in between each of them is left for a later run. */
 const maxSteps = 6;
 
+/** Objects of which it is remembered that nobody knows what became of the last write. */
+const mostUnsure = 10_000;
+
 /** Makes objects what a plan decides: plan, write, and on a conflict read the object and plan again. */
 export class ObjectWriter<T extends StoredObject> {
   readonly #options: ObjectWriterOptions<T>;
+  /** Places of objects whose last write had no answer. The API server may have executed it, and the cache may be older. */
+  readonly #unsure = new BoundedSet<string>(mostUnsure);
 
   constructor(options: ObjectWriterOptions<T>) {
     this.#options = options;
@@ -60,15 +66,21 @@ export class ObjectWriter<T extends StoredObject> {
       const now = this.#options.view.get(ref);
       const next = plan(now);
       if ('result' in next) {
-        return next.result;
+        if (!this.#unsure.has(placeOf(ref))) {
+          return next.result;
+        }
+        await this.#becomeSure(ref, signal);
+        continue;
       }
       let result: R | undefined;
       try {
         const written = await this.#write(ref, next.write, now, signal);
+        this.#unsure.delete(placeOf(ref));
         result = await next.after?.(written);
       } catch (error) {
         const failure = failureOf(error);
         if (failure === 'transient') {
+          this.#unsure.add(placeOf(ref));
           throw error;
         }
         // Nothing that a creation needs can be missing but the namespace.
@@ -95,6 +107,14 @@ export class ObjectWriter<T extends StoredObject> {
       view.learn(now);
     }
     return now;
+  }
+
+  /** Waits for the end of what was given up, and reads what came of it. */
+  async #becomeSure(ref: ObjectRef, signal: AbortSignal): Promise<void> {
+    const end = this.#options.store.settled?.(ref);
+    await (end && abortable(end, signal));
+    await this.read(ref, signal);
+    this.#unsure.delete(placeOf(ref));
   }
 
   async #write(ref: ObjectRef, write: Write<T>, now: T | undefined, signal: AbortSignal): Promise<T | undefined> {
