@@ -180,6 +180,23 @@ test('an agent that is disconnected before its answer is asked once on the next 
   expect(sent.map(({ type }) => type)).toEqual(['request-resource-resync', 'request-resource-resync']);
 });
 
+test('an agent that was silent is asked again on the next connection: the former may have been broken', async () => {
+  const { principal, connection, sent, calls } = startPrincipal({ acknowledges: false });
+  principal.connected('a', 'managed', connection);
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(calls).toContain('Application open');
+  const next = { ...connection };
+  principal.connected('a', 'managed', next);
+  const asked = () => sent.filter(({ type }) => type === 'request-resource-resync');
+  expect(asked().length).toBeGreaterThan(1);
+  principal.acknowledged('a', asked().at(-1) as Message);
+  const before = asked().length;
+  principal.connected('a', 'managed', { ...connection });
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(asked()).toHaveLength(before);
+  expect(calls.filter((line) => line === 'Application open')).toHaveLength(1);
+});
+
 test('an agent that reconnects is not asked again; a newer connection replaces the older one', async () => {
   const { principal, connection, calls, sent } = startPrincipal();
   principal.connected('a', 'managed', connection);

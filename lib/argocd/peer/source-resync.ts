@@ -31,8 +31,12 @@ export class SourceResync implements Resync {
   /** Objects that the peer reported on this connection. */
   readonly #reported = new Set<string>();
   #introduced = false;
-  /** The peer acknowledged the request for its copies. */
+  /** The request for the peer's copies has been posted on this connection. */
+  #isAsked = false;
+  /** The peer acknowledged it on this connection. */
   #answered = false;
+  /** The same on any connection. One that is silent may not know yet that it is broken: then the next one is asked, too. */
+  #hasAnswered = false;
   /** The peer acknowledges the request after its last report, unlike argocd-agent's. */
   #acknowledgesLast = false;
   #cancelIntroduction: (() => void) | undefined;
@@ -45,28 +49,33 @@ export class SourceResync implements Resync {
   connected(): void {
     this.#reported.clear();
     this.#answered = false;
-    if (this.#introduced) {
+    if (this.#introduced && this.#hasAnswered) {
       return;
     }
+    this.#isAsked = true;
     this.#context.messages.post('introduction', () => ({
       target: 'resourceResync',
       type: 'request-resource-resync',
       payload: {},
     }));
-    this.#waitForIntroduction();
+    if (!this.#introduced) {
+      this.#waitForIntroduction();
+    }
   }
 
   disconnected(): void {
     this.#cancelIntroduction?.();
     // It is asked anew on the next connection.
+    this.#isAsked = false;
     this.#context.messages.withdraw('introduction');
   }
 
   delivered(): void {
-    if (this.#introduced || this.#answered || this.#context.messages.has('introduction')) {
+    if (this.#answered || !this.#isAsked || this.#context.messages.has('introduction')) {
       return;
     }
     this.#answered = true;
+    this.#hasAnswered = true;
     this.#proceed();
   }
 
