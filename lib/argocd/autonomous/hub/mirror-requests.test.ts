@@ -194,3 +194,24 @@ test('a refresh that was requested before it is known whose mirror it is has not
   expect(requests.context(mirror, requests.received('shop')).triggersDelivered).toBe(true);
   requests.close();
 });
+
+test('a report that came before an operation of its agent stood on the mirror answers that, and no request of a user', () => {
+  let mirror: Application = { metadata: { ...hubRef, uid: 'm' }, spec: {} };
+  const requests = new MirrorRequests({
+    agent: 'a',
+    principalUid: 'p',
+    read: () => mirror,
+    sourceUid: () => 'u',
+    runtime: processRuntime({ debug: nothing, info: nothing, warn: nothing, error: nothing }),
+  });
+  requests.follow('shop', mirror);
+  const early = requests.received('shop');
+  requests.expect('shop', mirror, { ...mirror, operation }, { operation });
+  mirror = { ...mirror, operation };
+  requests.follow('shop', mirror);
+  expect(requests.context(mirror, early).operationDelivered).toBe(true);
+  mirror = { ...mirror, operation: { sync: { revision: 'of a user' } } };
+  requests.follow('shop', mirror);
+  expect(requests.context(mirror, early).operationDelivered).toBe(false);
+  requests.close();
+});

@@ -34,6 +34,8 @@ export interface MirrorRequestsOptions {
 interface Known {
   readonly uid: string;
   readonly digest: string;
+  /** The agent has told of it. */
+  readonly isReported?: boolean;
 }
 
 type IntentType = 'spec-update' | 'set-operation' | 'terminate-operation';
@@ -149,8 +151,12 @@ export class MirrorRequests {
 
   /** What a report can answer, given what the agent had received when it sent it. */
   context(mirror: Application, received: ReceivedRequests): ReportContext {
+    const known = this.#operations.get(mirror.metadata.name);
+    const mark = operationMark(mirror);
+    // A report that came before the operation stood here may be of a later time than the one that brought it.
+    const isOwn = known?.isReported === true && known.uid === mirror.metadata.uid && known.digest === mark;
     return {
-      operationDelivered: received.operation === operationMark(mirror),
+      operationDelivered: received.operation === mark || isOwn,
       triggersDelivered: received.triggers === triggerMark(mirror),
       terminating: received.terminating,
     };
@@ -161,7 +167,7 @@ export class MirrorRequests {
     const uid = mirror.metadata.uid ?? '';
     // What the user asked for may stay where it is, and then is still the request.
     if (source.operation !== undefined && patch.operation !== undefined) {
-      this.#operations.set(name, { uid, digest: digestOf(source.operation) });
+      this.#operations.set(name, { uid, digest: digestOf(source.operation), isReported: true });
     }
     if (source.status?.operationState?.phase === 'Terminating') {
       this.#terminating.set(name, uid);
