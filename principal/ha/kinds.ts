@@ -91,11 +91,11 @@ export function isMirror({ metadata }: KubeObject): boolean {
  */
 export function wasOnBothHubs(object: KubeObject, kinds: readonly ReplicatedKind[]): boolean {
   const set = applicationSetOf(object, kinds);
-  return isMarked(object) || (set !== undefined && isMarked(set));
+  return saysOnBothHubs(object) || (set !== undefined && saysOnBothHubs(set));
 }
 
 /** Whether the object itself says that both hubs have had it. */
-export function isMarked(object: KubeObject): boolean {
+export function saysOnBothHubs(object: KubeObject): boolean {
   return object.metadata.annotations?.[annotations.onBothHubs] === 'true' || isMirror(object);
 }
 

@@ -2,7 +2,7 @@ import { annotations } from '../../lib/argocd/index.ts';
 import type { Logger } from '../../lib/base/index.ts';
 import { isInvalid, isNotFound, type KubeClient, type KubeObject, WorkQueue } from '../../lib/kube/index.ts';
 import { principalFieldManager } from '../namespaces.ts';
-import { applicationSetOf, isMarked, type ReplicatedKind } from './kinds.ts';
+import { applicationSetOf, type ReplicatedKind, saysOnBothHubs } from './kinds.ts';
 
 /**
  * Marks the objects that a standby has. When the roles have changed, an object that the active hub does not have was deleted
@@ -40,7 +40,7 @@ export class OnBothHubs {
     const { uid = '' } = object.metadata;
     // The keys are on every hub, and are never deleted. What an ApplicationSet makes goes by that.
     const needsNone = kind.name === 'GPGKey' || applicationSetOf(object, this.#kinds) !== undefined;
-    if (uid === '' || needsNone || this.#done.has(uid) || isMarked(object)) {
+    if (uid === '' || needsNone || this.#done.has(uid) || saysOnBothHubs(object)) {
       return;
     }
     this.#waiting.set(uid, { kind, object });

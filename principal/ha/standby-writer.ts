@@ -11,7 +11,7 @@ import {
   type OwnerReference,
 } from '../../lib/kube/index.ts';
 import { principalFieldManager } from '../namespaces.ts';
-import { isApplicationSet, isKeptOut, isMarked, type ReplicatedKind } from './kinds.ts';
+import { isApplicationSet, isKeptOut, type ReplicatedKind, saysOnBothHubs } from './kinds.ts';
 
 /** An object of the other hub; everything but the parts that are looked at is kept as it came. */
 const replicatedObject = z.looseObject({
@@ -283,7 +283,7 @@ export interface StandbyWriterOptions {
 
 /** An object of the standby's own, of a kind where it may differ. */
 function isForeign(kind: ReplicatedKind, local: KubeObject): boolean {
-  return kind.yields && !isMarked(local);
+  return kind.yields && !saysOnBothHubs(local);
 }
 
 function keyOf(kind: ReplicatedKind, { namespace = '', name }: ObjectKey): string {
