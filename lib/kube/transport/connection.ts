@@ -1,4 +1,5 @@
 import type { Dispatcher } from 'undici';
+import { abortable } from '../../base/index.ts';
 import { ConnectionError } from '../errors.ts';
 import type { Credentials, Identity } from './credentials.ts';
 import { Agent, ProxyAgent } from './undici.ts';
@@ -52,7 +53,7 @@ export class ConnectionPool {
     request.signal?.throwIfAborted();
     const identity = await this.#credentials.current();
     try {
-      const answer = await this.#dispatcherFor(identity).request({
+      const sent = this.#dispatcherFor(identity).request({
         origin: new URL(this.#credentials.server).origin,
         path: request.path,
         method: request.method,
@@ -63,6 +64,8 @@ export class ConnectionPool {
         headersTimeout: request.timeoutMs,
         bodyTimeout: request.timeoutMs,
       });
+      // The library hears of an abort only when it has a connection: up to 10 s later. It does not send the request then.
+      const answer = await abortable(sent, request.signal);
       return {
         status: answer.statusCode,
         headers: answer.headers as Record<string, string>,
