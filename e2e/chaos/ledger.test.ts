@@ -52,6 +52,17 @@ test('later edits may be undone: what the hub has is wanted from then on', () =>
   ]);
 });
 
+test('a deletion counts from when it was accepted', () => {
+  const { ledger } = wantedSoFar();
+  const old = { agent: 'cluster1', name: 'old', uid: 'old-1', spec: spec('v1') };
+  ledger.drop(old);
+  const there = [seen('web', 'v1'), seen('old', 'v1')];
+  expect(ledger.moved('cluster1', there, performance.now()).lost, 'nobody has accepted it').toEqual([]);
+  ledger.drop({ ...old, uid: 'old-2' });
+  ledger.dropped(old);
+  expect(ledger.moved('cluster1', there, performance.now()).lost).toHaveLength(1);
+});
+
 test('a copy of an Application that a user deletes on the second hub may be of the one on the first', () => {
   const { ledger } = wantedSoFar();
   ledger.moved('cluster1', [seen('web', 'v1'), seen('old', 'v1')], always);

@@ -30,8 +30,8 @@ export interface RequestedOperation {
 
 /** What users wanted of an Application at some time; no spec: that it is not there. */
 interface Version {
-  /** By the monotonic clock, ms. */
-  readonly at: number;
+  /** When the API server had accepted it, by the monotonic clock, ms; infinite: it has not yet. */
+  at: number;
   readonly spec: WantedApplication['spec'] | undefined;
 }
 
@@ -80,16 +80,24 @@ export class Ledger {
     this.#note(key, application.spec);
   }
 
-  /** A user is about to delete an Application. */
+  /** A user is about to delete an Application. {@link dropped} tells when that was accepted. */
   drop({ agent, name, uid }: WantedApplication): void {
     const key = `${agent}/${name}`;
     this.#wanted.delete(key);
-    this.#note(key, undefined);
+    this.#note(key, undefined, Number.POSITIVE_INFINITY);
     for (const gone of [uid, ...(this.#formerUids.get(key) ?? [])]) {
       this.#takenAway.add(gone);
     }
     this.#formerUids.delete(key);
     this.excuse(agent, name);
+  }
+
+  /** The deletion of an Application was accepted: from now on other hubs may be expected to know. */
+  dropped({ agent, name }: WantedApplication): void {
+    const deletion = this.#versions.get(`${agent}/${name}`)?.findLast(({ at }) => at === Number.POSITIVE_INFINITY);
+    if (deletion !== undefined) {
+      deletion.at = performance.now();
+    }
   }
 
   /**
@@ -176,9 +184,9 @@ export class Ledger {
     this.edits.set(edit, (this.edits.get(edit) ?? 0) + 1);
   }
 
-  #note(key: string, spec: Version['spec']): void {
+  #note(key: string, spec: Version['spec'], at = performance.now()): void {
     const versions = this.#versions.get(key) ?? [];
-    versions.push({ at: performance.now(), spec });
+    versions.push({ at, spec });
     this.#versions.set(key, versions);
   }
 

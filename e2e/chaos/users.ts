@@ -197,6 +197,7 @@ export class Users {
         throw error;
       }
     });
+    this.#options.ledger.dropped(wanted);
     return true;
   }
 
