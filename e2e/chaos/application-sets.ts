@@ -23,10 +23,11 @@ export function newSet(agent: string): Pick<ArgoObject, 'metadata' | 'spec'> {
 /** One edit of a user: an element more or less, or another revision for all. `next` is a number that nobody used before. */
 export function changedSet(set: WantedApplication, random: Random, next: number) {
   const { elements, revision } = contentOf(set);
-  const choice = random.pick(['revision', 'more', 'less'] as const);
-  const edit = { more: elements.length < mostElements, less: elements.length > 1, revision: false }[choice]
-    ? choice
-    : 'revision';
+  const edit = random.pick([
+    'revision',
+    ...(elements.length < mostElements ? ['more'] : []),
+    ...(elements.length > 1 ? ['less'] : []),
+  ]);
   const dropped = edit === 'less' ? random.pick(elements) : undefined;
   const content = {
     elements: edit === 'more' ? [...elements, next] : elements.filter((one) => one !== dropped),

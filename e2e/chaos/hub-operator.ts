@@ -111,9 +111,11 @@ export class HubOperator {
       throw new Error('there is no other hub');
     }
     await this.#order(standby, 'promote');
-    const [seen, seenSets] = await Promise.all(
-      [pairApplications, pairApplicationSets].map((type) => persist(() => standby.cluster.client.list(type))),
-    );
+    const { client } = standby.cluster;
+    const [seen, seenSets] = await Promise.all([
+      persist(() => client.list(pairApplications)),
+      persist(() => client.list(pairApplicationSets)),
+    ]);
     standby.setController.start();
     stage.turn();
     this.#inStepAt = 0;
@@ -123,13 +125,13 @@ export class HubOperator {
         [ledger, seen],
         [sets, seenSets],
       ] as const) {
-        const own = (there ?? []).filter(({ metadata }) => metadata.namespace === name);
+        const own = there.filter(({ metadata }) => metadata.namespace === name);
         const takeover = wanted.moved(name, own, knownAt);
         this.findings.push(...takeover.lost);
         this.undone += takeover.undone;
       }
     }
-    return seen ?? [];
+    return seen;
   }
 
   /** What is on the hub that died, and on no other one, is deleted there by hand: docs/second-hub.md. */

@@ -125,7 +125,7 @@ export class Users {
       ['delete a copy', 1, (at, name) => this.#deleteCopy(at, name)],
       ['change an ApplicationSet', 4, (at) => this.#changeSet(at)],
     ];
-    const made: ReadonlySet<string> = new Set(['sync', 'meddle with a copy', 'delete a copy']);
+    const alsoGenerated: ReadonlySet<string> = new Set(['sync', 'meddle with a copy', 'delete a copy']);
     const lots = edits.flatMap((edit) => Array.from({ length: edit[1] }, () => edit));
     while (!signal.aborted) {
       await sleep(random.integer(0, 2 * everyMs), undefined, { signal }).catch(() => undefined);
@@ -135,7 +135,7 @@ export class Users {
         if (what === 'create' && names.length >= this.#options.most) {
           return undefined;
         }
-        const name = random.pick(made.has(what) ? [...names, ...this.#generatedFor(agent)] : names);
+        const name = random.pick(alsoGenerated.has(what) ? [...names, ...this.#generatedFor(agent)] : names);
         if (name === steady.name && /delete|replace/.test(what)) {
           return undefined;
         }

@@ -80,7 +80,11 @@ export class DeletedObjects {
         );
       }
     }
-    for (const field of this.#isClosed ? [...this.#unwritten] : fields) {
+    if (this.#isClosed) {
+      this.#unwritten.clear();
+      return;
+    }
+    for (const field of fields) {
       this.#unwritten.delete(field);
     }
     if (this.#unwritten.size > 0) {

@@ -31,8 +31,7 @@ export interface RoleChangesOptions {
  */
 export class RoleChanges {
   readonly #options: RoleChangesOptions;
-  #promotion: Order | undefined;
-  #demotion: Order | undefined;
+  readonly #orders: { promotion?: Order; demotion?: Order } = {};
   /** Aborted by an order that joins a change of the role. */
   #ordered = new AbortController();
 
@@ -42,56 +41,30 @@ export class RoleChanges {
 
   /** Whether an operator waits for this principal to demote its hub. */
   get isDemotionOrdered(): boolean {
-    return this.#demotion !== undefined;
+    return this.#orders.demotion !== undefined;
   }
 
   /** Resolves with the state when this principal is active. @throws GrpcError that says why it is not */
-  async promote(force: boolean): Promise<string> {
-    const { machine, logger } = this.#options;
-    const isJoining = this.#isJoining('promoting', this.#promotion);
-    const objection = this.#promotion ? 'a promotion is under way already' : promotionObjection(machine.current, force);
-    if (objection !== undefined && !isJoining) {
-      throw new GrpcError(grpcStatus.failedPrecondition, objection);
-    }
-    logger.warn({ force, state: machine.current }, 'an operator promotes this hub');
-    const order = newOrder();
-    this.#promotion = order;
-    try {
-      await this.#begin('standby', 'promoting');
-      return await order.promise;
-    } finally {
-      this.#promotion = undefined;
-    }
+  promote(force: boolean): Promise<string> {
+    const objection = promotionObjection(this.#options.machine.current, force);
+    return this.#obey('promotion', { from: 'standby', to: 'promoting', objection });
   }
 
   /** Resolves with the state when no principal of this hub is active. @throws GrpcError that says why that cannot be */
-  async demote(): Promise<string> {
-    const { machine, logger } = this.#options;
-    const isJoining = this.#isJoining('demoting', this.#demotion);
-    const objection = this.#demotion ? 'a demotion is under way already' : demotionObjection(machine.current);
-    if (objection !== undefined && !isJoining) {
-      throw new GrpcError(grpcStatus.failedPrecondition, objection);
-    }
-    logger.warn({}, 'an operator demotes this hub');
-    const order = newOrder();
-    this.#demotion = order;
-    try {
-      await this.#begin('active', 'demoting');
-      return await order.promise;
-    } finally {
-      this.#demotion = undefined;
-    }
+  demote(): Promise<string> {
+    const objection = demotionObjection(this.#options.machine.current);
+    return this.#obey('demotion', { from: 'active', to: 'demoting', objection });
   }
 
   /** This principal is active now. */
   becameActive(): void {
-    this.#promotion?.resolve(this.#options.machine.current);
+    this.#orders.promotion?.resolve(this.#options.machine.current);
   }
 
   /** The other hub holds the Lease, or did last: this hub follows it. */
   async yielded(): Promise<void> {
     const text = `not active: ${this.#options.lease?.description}`;
-    this.#promotion?.reject(new GrpcError(grpcStatus.failedPrecondition, text));
+    this.#orders.promotion?.reject(new GrpcError(grpcStatus.failedPrecondition, text));
     await this.#recorded('active', 'standby');
   }
 
@@ -101,7 +74,7 @@ export class RoleChanges {
    */
   async demoted(left: Undelivered | undefined): Promise<void> {
     const { machine, logger } = this.#options;
-    const order = this.#demotion;
+    const order = this.#orders.demotion;
     const isFollowed = left?.isFollowed === true;
     if (isFollowed || (order !== undefined && !(await this.#isDemotedElsewhere()))) {
       if (!(isFollowed && left.isKnown)) {
@@ -117,7 +90,7 @@ export class RoleChanges {
 
   /** Takes the Lease for the whole hub when nobody of it follows the other one any more; or waits for who does. */
   async carryOutPromotion(): Promise<void> {
-    const order = this.#promotion;
+    const order = this.#orders.promotion;
     if (order === undefined) {
       return await this.#changeEnds('promoting');
     }
@@ -126,7 +99,11 @@ export class RoleChanges {
       if (this.#isShared && !(await nobodyFollows({ flags, program, logger, signal }))) {
         return 'a principal of this hub still follows the other one';
       }
-      await forgetDeletedObjects(program.client, flags.namespace, signal);
+      await forgetDeletedObjects(program.client, flags.namespace, signal).catch((error: Error) => {
+        // A failover does not wait for this: an older chart does not grant it.
+        signal.throwIfAborted();
+        logger.warn({ error }, 'what was deleted while this hub was active before may be told to the other one again');
+      });
       const isTaken = lease === undefined || (await lease.take(signal));
       return isTaken ? undefined : `not active: ${lease.description}`;
     }).catch((error: Error) => error.message);
@@ -138,12 +115,12 @@ export class RoleChanges {
 
   /** For a principal that is not active any more, or was not: waits for those that are. */
   async carryOutDemotion(): Promise<void> {
-    await (this.#demotion === undefined ? this.#changeEnds('demoting') : this.demoted(undefined));
+    await (this.#orders.demotion === undefined ? this.#changeEnds('demoting') : this.demoted(undefined));
   }
 
   /** The program ends: nobody waits any more. */
   end(): void {
-    for (const order of [this.#promotion, this.#demotion]) {
+    for (const order of [this.#orders.promotion, this.#orders.demotion]) {
       order?.reject(new GrpcError(grpcStatus.unavailable, 'the principal is shutting down'));
     }
   }
@@ -153,8 +130,26 @@ export class RoleChanges {
     return this.#options.flags['enable-replicas'];
   }
 
-  #isJoining(role: HubRoleName, order: Order | undefined): boolean {
-    return this.#options.role.current === role && order === undefined;
+  async #obey(
+    what: 'promotion' | 'demotion',
+    change: { readonly from: HubRoleName; readonly to: HubRoleName; readonly objection: string | undefined },
+  ): Promise<string> {
+    const { role, machine, logger } = this.#options;
+    const isUnderWay = this.#orders[what] !== undefined;
+    const objection = isUnderWay ? `a ${what} is under way already` : change.objection;
+    const isJoining = role.current === change.to && !isUnderWay;
+    if (objection !== undefined && !isJoining) {
+      throw new GrpcError(grpcStatus.failedPrecondition, objection);
+    }
+    logger.warn({ state: machine.current }, `an operator orders the ${what} of this hub`);
+    const order = newOrder();
+    this.#orders[what] = order;
+    try {
+      await this.#begin(change.from, change.to);
+      return await order.promise;
+    } finally {
+      delete this.#orders[what];
+    }
   }
 
   /** @throws GrpcError when the role is another one meanwhile, or cannot be recorded */

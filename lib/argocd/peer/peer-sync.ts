@@ -108,6 +108,9 @@ export class PeerSync<P extends SourceSync | CopySync> {
 
   /** The connection takes more after it had refused. */
   writable(): void {
+    if (this.#connection === undefined) {
+      return;
+    }
     this.#messages.writable();
     // Messages withdrawn while the connection was full are dropped only now, without an acknowledgement.
     this.#resync.delivered();

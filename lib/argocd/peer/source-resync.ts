@@ -31,8 +31,6 @@ export class SourceResync implements Resync {
   /** Objects that the peer reported on this connection. */
   readonly #reported = new Set<string>();
   #introduced = false;
-  /** The request for the peer's copies has been posted on this connection. */
-  #isAsked = false;
   /** The peer acknowledged it on this connection. */
   #answered = false;
   /** The same on any connection. One that is silent may not know yet that it is broken: then the next one is asked, too. */
@@ -52,7 +50,6 @@ export class SourceResync implements Resync {
     if (this.#introduced && this.#hasAnswered) {
       return;
     }
-    this.#isAsked = true;
     this.#context.messages.post('introduction', () => ({
       target: 'resourceResync',
       type: 'request-resource-resync',
@@ -66,12 +63,11 @@ export class SourceResync implements Resync {
   disconnected(): void {
     this.#cancelIntroduction?.();
     // It is asked anew on the next connection.
-    this.#isAsked = false;
     this.#context.messages.withdraw('introduction');
   }
 
   delivered(): void {
-    if (this.#answered || !this.#isAsked || this.#context.messages.has('introduction')) {
+    if (this.#answered || this.#context.messages.has('introduction')) {
       return;
     }
     this.#answered = true;
