@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { clusterRoles, configMaps, type KubeClient, namespaces, serviceAccounts } from '../../lib/kube/index.ts';
+import { type AggregatedRole, areAggregated } from './aggregated-roles.ts';
 import { type Cluster, startCluster } from './cluster.ts';
 import { type EtcdImage, imageOf, restoreImage } from './etcd-image.ts';
 
@@ -130,11 +131,5 @@ async function isComplete(client: KubeClient): Promise<boolean> {
     spaces.every((space) =>
       objects.some(({ metadata }) => metadata.namespace === space.metadata.name && metadata.name === name),
     );
-  const aggregated = roles.filter((role) => 'aggregationRule' in role) as { rules?: unknown[] | null }[];
-  return (
-    has(accounts, 'default') &&
-    has(bundles, 'kube-root-ca.crt') &&
-    aggregated.length > 0 &&
-    aggregated.every(({ rules }) => (rules?.length ?? 0) > 0)
-  );
+  return has(accounts, 'default') && has(bundles, 'kube-root-ca.crt') && areAggregated(roles as AggregatedRole[]);
 }
