@@ -19,8 +19,10 @@ const signal = new AbortController().signal;
 /** A writer on a hub that has one Application, and what it writes. */
 function writerOn(local: KubeObject) {
   const written: KubeObject[] = [];
+  const deleted: unknown[] = [];
   const client = {
     get: async () => local,
+    delete: async (_type: unknown, _ref: unknown, { uid }: { uid: string }) => deleted.push(uid),
     replace: async (_type: unknown, object: KubeObject) => {
       written.push(object);
       return { ...object, metadata: { ...object.metadata, resourceVersion: '2' } };
@@ -33,7 +35,7 @@ function writerOn(local: KubeObject) {
     applicationSetUid: nothing,
     logger: { debug: nothing, info: nothing, warn: nothing, error: nothing },
   });
-  return { writer, written };
+  return { writer, written, deleted };
 }
 
 const web = (more: object = {}): KubeObject => ({
@@ -61,4 +63,16 @@ test('what is equal is not written', async () => {
   const { writer, written } = writerOn(web({ spec }));
   await writer.put(kind, web({ spec }), signal);
   expect(written).toEqual([]);
+});
+
+test('what is equal to the cache and is going on the active hub alone is deleted', async () => {
+  const local = web({ spec: { project: 'default' } });
+  const going = { ...local, metadata: { ...local.metadata, deletionTimestamp: '2026-01-01T00:00:00Z' } };
+  const cached = { ...kind, informer: { get: () => local } as unknown as Informer<KubeObject> };
+  const { writer, written, deleted } = writerOn(local);
+  await writer.put(cached, local, signal, { fromCache: true });
+  expect(deleted).toEqual([]);
+  await writer.put(cached, going, signal, { fromCache: true });
+  expect(written).toEqual([]);
+  expect(deleted).toEqual(['web-1']);
 });

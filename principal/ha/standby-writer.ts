@@ -94,7 +94,7 @@ export class StandbyWriter {
         return;
       }
       const cached = fromCache ? this.#cached(kind, object.metadata) : undefined;
-      if (cached !== undefined && this.#isEqual(kind, object, cached)) {
+      if (cached !== undefined && isGoing(cached) === isGoing(object) && this.#isEqual(kind, object, cached)) {
         return;
       }
       const local = await this.#options.client.get(kind.type, object.metadata, signal);
@@ -126,9 +126,8 @@ export class StandbyWriter {
     local: KubeObject | undefined,
     signal: AbortSignal,
   ): Promise<void> {
-    const isGoing = object.metadata.deletionTimestamp !== undefined;
     if (local === undefined) {
-      if (!isGoing) {
+      if (!isGoing(object)) {
         await this.#create(kind, object, signal);
       }
       return;
@@ -137,7 +136,7 @@ export class StandbyWriter {
       return;
     }
     const { client } = this.#options;
-    if (local.metadata.deletionTimestamp !== undefined && !isGoing) {
+    if (isGoing(local) && !isGoing(object)) {
       // Here it is still the one that was deleted on the active hub before.
       await this.#delete(kind, local, signal);
       await this.#create(kind, object, signal);
@@ -145,8 +144,8 @@ export class StandbyWriter {
     }
     if (!this.#isEqual(kind, object, local)) {
       const fields = this.#fieldsOf(kind, object);
-      const { uid, resourceVersion, finalizers = [], deletionTimestamp } = local.metadata;
-      if (deletionTimestamp !== undefined) {
+      const { uid, resourceVersion, finalizers = [] } = local.metadata;
+      if (isGoing(local)) {
         // Nobody can add a finalizer to an object that is being deleted.
         fields.metadata.finalizers = (fields.metadata.finalizers as string[]).filter((one) => finalizers.includes(one));
       }
@@ -154,7 +153,7 @@ export class StandbyWriter {
       const now = await client.replace(kind.type, next, { fieldManager: principalFieldManager, signal });
       this.#wrote(kind, now);
     }
-    if (isGoing && local.metadata.deletionTimestamp === undefined) {
+    if (isGoing(object) && !isGoing(local)) {
       await client.delete(kind.type, local.metadata, { uid: local.metadata.uid, signal });
     }
   }
@@ -284,6 +283,11 @@ export interface StandbyWriterOptions {
 /** An object of the standby's own, of a kind where it may differ. */
 function isForeign(kind: ReplicatedKind, local: KubeObject): boolean {
   return kind.yields && !saysOnBothHubs(local);
+}
+
+/** Whether its deletion has begun, and something holds it. */
+function isGoing({ metadata }: KubeObject): boolean {
+  return metadata.deletionTimestamp !== undefined;
 }
 
 function keyOf(kind: ReplicatedKind, { namespace = '', name }: ObjectKey): string {
