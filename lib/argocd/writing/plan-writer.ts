@@ -104,10 +104,13 @@ export class PlanWriter<T extends StoredObject> {
           };
       }
     };
-    const conflicted = (found: T | undefined): Result<T> | undefined =>
-      found !== undefined && this.#options.view.get(ref) === undefined
+    const conflicted = (found: T | undefined): Result<T> | undefined => {
+      // Somebody else has changed it: the same patch may be needed again.
+      patch = undefined;
+      return found !== undefined && this.#options.view.get(ref) === undefined
         ? stopped(`${placeOf(ref)} exists, but takes no part in synchronisation (by a label)`, { rejected: true })
         : undefined;
+    };
     try {
       const result = await this.#writer.run(ref, step, signal, conflicted);
       if (result.is !== 'rejected') {
