@@ -156,6 +156,7 @@ async function logs(): Promise<string> {
 beforeEach(() => onTestFailed(async () => console.error(await logs())));
 
 const principal = 'argocd-agent-principal';
+const digest = `sha256:${'0'.repeat(64)}`;
 
 /** Changes values of the principal's release; resolves when it runs with them. */
 async function changed(...values: string[]): Promise<void> {
@@ -183,6 +184,7 @@ describe('without Open Cluster Management', { timeout: 400_000 }, () => {
       'principal.destinationBasedMapping=true',
       `service.port=${port}`,
       'pki.addresses={hub.example.com}',
+      `image.digest=${digest}`,
     ];
     const args = values.flatMap((value) => ['--set', value]);
     const { kubeconfig } = hub;
@@ -208,6 +210,7 @@ describe('without Open Cluster Management', { timeout: 400_000 }, () => {
     });
     manifest = out;
     expect(manifest).not.toContain('PRIVATE KEY');
+    expect(manifest, 'the image of the principal').toMatch(new RegExp(`image: \\S+@${digest}\\n`));
     for (const object of objectsOf(manifest)) {
       await edge.client.apply(typeOf(object), object, { fieldManager: 'kubectl', force: true });
     }

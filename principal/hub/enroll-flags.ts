@@ -28,7 +28,7 @@ export const enrollFlags = {
     check: oneOf('token', 'generate'),
   }),
   'token-ttl': durationFlag({ usage: 'how long the token can be used', default: 3_600_000, check: positive }),
-  image: stringFlag({ usage: "the agent's image; default: this version's" }),
+  image: stringFlag({ usage: "the agent's image; default: the principal's, and without one this version's" }),
   'live-access': stringFlag({
     usage: "rights for live access of the hub's users on the cluster: None, Full or the name of a ClusterRole",
     default: 'None',

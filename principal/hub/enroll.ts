@@ -39,10 +39,9 @@ const templateFiles = ['10-namespace', '20-credentials', '30-rbac', '35-live-acc
  * @throws FatalError that says what is missing
  */
 export async function enrollAgent(name: string, flags: Flags, signal: AbortSignal): Promise<string> {
-  const image = flags.image || `quay.io/open-cluster-management/argocd-fleet:${versionInfo().version}`;
   const isTokenWanted = flags.certificate === 'token';
-  if (isTokenWanted && isOriginalImage(image)) {
-    throw new UsageError(`${image} cannot use a token: add --certificate=generate`);
+  if (isTokenWanted && isOriginalImage(flags.image)) {
+    throw new UsageError(`${flags.image} cannot use a token: add --certificate=generate`);
   }
   const given = flags['principal-address'] === '' ? undefined : parseAddress(flags['principal-address']);
   const hub = openHub(flags, { signal, report: (line, isChange) => isChange && say(line) });
@@ -56,6 +55,7 @@ export async function enrollAgent(name: string, flags: Flags, signal: AbortSigna
     }
     const pki = await hub.ensurePki([address.host]);
     const authority = checkedAuthority(pki, address, flags);
+    const image = flags.image || (await defaultImage(hub));
     const params = await principalParams(hub, flags.namespace, signal);
     const isMappedByDestination =
       flags['destination-based-mapping'] || params['principal.destination-based-mapping'] === 'true';
@@ -96,6 +96,14 @@ export async function enrollAgent(name: string, flags: Flags, signal: AbortSigna
     say(`agent ${name} is enrolled. Apply the manifest to its cluster with kubectl apply -f -${life}`);
     return new Templates().render('agent', context, templateFiles).map(printYaml).join('---\n');
   });
+}
+
+/** What the principal runs, by the same digest if it has one; with a principal of argocd-agent, the image of this version. */
+async function defaultImage(hub: OperatorHub): Promise<string> {
+  const ofPrincipal = await hub.principalImage();
+  return ofPrincipal === undefined || isOriginalImage(ofPrincipal)
+    ? `quay.io/open-cluster-management/argocd-fleet:${versionInfo().version}`
+    : ofPrincipal;
 }
 
 /** @throws UsageError for an address that cannot be one */

@@ -3,6 +3,7 @@ import { kubeClient } from '../../lib/bridge/index.ts';
 import {
   ConnectionError,
   configMaps,
+  deployments,
   isForbidden,
   type KubeClient,
   type Service,
@@ -26,6 +27,8 @@ export interface OperatorHub {
   readonly client: KubeClient;
   /** The address that the principal's Service has got from a load balancer; undefined when it has none. */
   address(): Promise<PrincipalAddress | undefined>;
+  /** The image of the principal's Deployment; undefined when there is none, or the caller may not see it. */
+  principalImage(): Promise<string | undefined>;
   /** See {@link ensurePki}; the addresses of the principal's Service and the names of the fleet page's come on top. */
   ensurePki(addresses: readonly string[]): Promise<Pki>;
 }
@@ -45,6 +48,17 @@ export function openHub(
   return {
     client,
     address: () => explained(client, async () => addressesOf(agentsService(await principalServices()))[0]),
+    async principalImage() {
+      try {
+        const [found] = await client.list(deployments, { namespace, labelSelector, signal });
+        return found?.spec?.template?.spec?.containers[0]?.image;
+      } catch (error) {
+        if (isForbidden(error)) {
+          return undefined;
+        }
+        throw error;
+      }
+    },
     ensurePki: (addresses) =>
       explained(client, async () => {
         const found = await principalServices();
