@@ -73,3 +73,23 @@ test('the report of an older run is no answer to an operation that stands there'
   const mirror = reported('09:00', false, '09:00');
   expect(planOwnOperation(mirror, source('09:00'), { startedAt: '09:00' })).toMatchObject({ action: 'update' });
 });
+
+test('a mirror that another principal made with less gets the mark with the status', () => {
+  const desired = { ...desiredMirrorAfter(source('10:00'), undefined), mirrorUid: 'mirror-1' };
+  const metadata = {
+    namespace: 'a',
+    name: 'shop',
+    uid: 'mirror-2',
+    annotations: { [annotations.sourceUid]: 'shop-1', [annotations.reportedOperation]: '' },
+  };
+  const mirror: Application = { metadata, spec: { project: 'a-default' } };
+  const options = { name: 'shop', place, adoptionPolicy: 'never', now: new Date(0) } as const;
+  const plan = planMirror(desired, mirror, options);
+  expect(plan).toMatchObject({
+    action: 'update',
+    patch: {
+      metadata: { annotations: { [annotations.reportedOperation]: '10:00' } },
+      status: { operationState: run('10:00') },
+    },
+  });
+});

@@ -186,6 +186,7 @@ function patchFor(desired: DesiredMirror, mirror: Application, options: MirrorPl
   const { [annotations.lastUpdated]: _, ...present } = mirror.metadata.annotations ?? {};
   const answer = report && planReport(mirror, asReport(report.source, fields, place), report.context);
   const isNew = report === undefined && mirror.metadata.uid !== desired.mirrorUid;
+  const tellsOperation = isNew || report !== undefined;
   const status = isNew ? mergePatchBetween(mirror.status, mirrorStatus(fields, place)) : undefined;
   const metadata: Record<string, unknown> = {
     ...mergePatchBetween(
@@ -194,7 +195,9 @@ function patchFor(desired: DesiredMirror, mirror: Application, options: MirrorPl
         labels: fields.labels,
         annotations: {
           ...mirrorAnnotations(fields, sourceUid, mirror),
-          ...(report && !(leavesRequest(mirror, answer) && ranFor(mirror, fields)) && reportedOperation(fields)),
+          ...(tellsOperation &&
+            !(leavesRequest(mirror, answer) && ranFor(mirror, fields)) &&
+            reportedOperation(fields)),
         },
       },
     ),
