@@ -30,7 +30,7 @@ const benchmarks: Record<string, { summary: string; run: (args: string[]) => Pro
     run: benchMany,
   },
   replicas: {
-    summary: '300 agents at 1, 2 and 3 replicas of the principal; one of three is killed under load',
+    summary: '300 agents at 1, 2 and 3 replicas of the principal; faults of one of three, and of the hub, under load',
     run: benchReplicas,
   },
   plan: {

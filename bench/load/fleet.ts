@@ -1,7 +1,9 @@
+import type { WireEvent } from '../../lib/wire/index.ts';
 import { percentile } from '../figures.ts';
 import type { AgentCertificates } from './pki.ts';
 import type { Changes, Counts, LoadReport } from './protocol.ts';
 import { SimulatedAgent } from './simulated-agent.ts';
+import { ageOfRevision } from './timed-revision.ts';
 
 /** How finely status changes are spread over time. */
 const changeTickMs = 20;
@@ -24,6 +26,7 @@ export class LoadFleet {
   readonly #intervals = new Map<string, NodeJS.Timeout[]>();
   #reportMs: number[] = [];
   #changesReceived = 0;
+  #editMs: number[] = [];
   #losses = 0;
 
   constructor({ server, agents, applications, version, certificates, report }: LoadFleetOptions) {
@@ -35,8 +38,12 @@ export class LoadFleet {
         this.#losses++;
         report({ is: 'lost', agent, why: error.message });
       },
-      changed: () => {
+      changed: ({ data }: WireEvent) => {
         this.#changesReceived++;
+        const age = ageOfRevision(data);
+        if (age !== undefined) {
+          this.#editMs.push(age);
+        }
       },
       reported: (milliseconds: number) => {
         this.#reportMs.push(milliseconds);
@@ -124,11 +131,14 @@ export class LoadFleet {
   /** How things stand. */
   counts(): Counts {
     const { user, system } = process.cpuUsage();
+    const editMs = this.#editMs;
+    this.#editMs = [];
     return {
       connected: this.#sum(({ isConnected }) => Number(isConnected)),
       inSync: this.#sum(({ isInSync }) => Number(isInSync)),
       applications: this.#sum(({ applications }) => applications),
       changesReceived: this.#changesReceived,
+      editMs,
       losses: this.#losses,
       cpuSeconds: (user + system) / 1e6,
       rssBytes: process.memoryUsage.rss(),

@@ -37,6 +37,8 @@ export interface Counts {
   readonly applications: number;
   /** Events that made or changed an object, since the start. */
   readonly changesReceived: number;
+  /** Milliseconds from a timed edit on the hub until it came, of those that came since the last count. See `timedRevision`. */
+  readonly editMs: readonly number[];
   readonly losses: number;
   readonly cpuSeconds: number;
   readonly rssBytes: number;

@@ -24,6 +24,8 @@ export class Generator {
   readonly inSync = new Map<string, number>();
   /** Agent → when it was connected last. */
   readonly connected = new Map<string, number>();
+  /** Milliseconds that timed edits took, of all counts so far; whoever measures empties it. */
+  readonly editMs: number[] = [];
   /** Why the last connection was lost. */
   #lastLoss = 'none';
   readonly #agents: number;
@@ -182,6 +184,7 @@ export class Generator {
         this.#changes.resolve(report);
         break;
       case 'counted':
+        this.editMs.push(...report.editMs);
         this.#counts.get(report.id)?.(report);
         break;
       case 'lost':
