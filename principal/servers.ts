@@ -51,13 +51,20 @@ export async function startServers(
 
   const { replicas, peerPort } = inputs;
   if (replicas !== undefined && peerPort !== undefined) {
-    live.joinReplicas({
+    const link = live.joinReplicas({
       port: peerPort,
       directory: replicas.directory,
+      deposed: (identity) => replicas.toldDeposed(identity),
       terminalIdleMs: flags['terminal-idle-timeout'],
       maxAnswerBytes: flags['grpc-max-message-size'],
       logger: loggers.root,
       signal,
+    });
+    replicas.tellDeposedBy((peer) => {
+      const limited = AbortSignal.any([signal, AbortSignal.timeout(flags['replica-lease-duration'])]);
+      link.tellDeposed(peer, limited).catch((error: unknown) => {
+        logger.debug({ error, replica: peer.identity }, 'a replica that was deposed cannot be told: it may have died');
+      });
     });
   }
 

@@ -122,25 +122,28 @@ export class LiveAccess {
 
   /**
    * From now on, requests about agents that other replicas hold are served by these, and theirs about agents of this replica here.
-   * Call it before the proxies serve.
+   * Call it before the proxies serve. Returns the way to the others.
    */
   joinReplicas(options: {
     readonly port: PeerPort;
     readonly directory: ReplicaDirectory;
+    /** See {@link PeerServiceOptions}. */
+    readonly deposed: (identity: string) => void;
     /** A terminal without input and output for this time is closed; 0 for never. */
     readonly terminalIdleMs: number;
     /** The largest answer of an agent. */
     readonly maxAnswerBytes: number;
     readonly logger: Logger;
     readonly signal: AbortSignal;
-  }): void {
-    const { port, directory, terminalIdleMs, maxAnswerBytes, logger, signal } = options;
+  }): PeerLink {
+    const { port, directory, deposed, terminalIdleMs, maxAnswerBytes, logger, signal } = options;
     const service = peerService({
       api: { ...this.#agentApi(), elsewhere: undefined, terminalIdleMs, understands: new Set(), logger },
       isElsewhere: (agent) => isPeer(directory.holderOf(agent)),
       ask: this.#askHere,
       streams: this.#streams,
       news: this.#peerNews,
+      deposed,
       tracer: this.#tracer,
       logger,
     });
@@ -159,6 +162,7 @@ export class LiveAccess {
         this.#redisProxy?.agentConnected(agent);
       }
     });
+    return link;
   }
 
   /** Serves the API of the agents' clusters. @throws FatalError when the port cannot be taken */

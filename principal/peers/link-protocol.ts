@@ -16,6 +16,8 @@ export const resourcesPath = '/resources';
 export const redisPath = '/redis';
 /** Follows the messages on channels, and the arrivals of agents, that the asking replica has asked for. */
 export const newsPath = '/news';
+/** The beginning of the path by which a replica is told that the asking one has deposed it; what follows is its identity. */
+export const deposedPath = '/deposed';
 /** The beginning of paths of live streams that an agent has opened at the asking replica. */
 export const streamsPath = '/streams';
 /** What a connection for a live stream is upgraded to. */

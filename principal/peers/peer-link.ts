@@ -6,7 +6,7 @@ import type { Tracer } from '../../lib/tracing/index.ts';
 import { NoAnswerError } from '../live/agent-requests.ts';
 import type { Peer, ReplicaDirectory } from '../replicas/index.ts';
 import { onDeparture } from './departures.ts';
-import { agentHeader, mostPerAgent, mostPerPeer, notHeldHeader } from './link-protocol.ts';
+import { agentHeader, deposedPath, mostPerAgent, mostPerPeer, notHeldHeader } from './link-protocol.ts';
 import type { LinkMetrics } from './metrics.ts';
 import { type PeerIdentity, peerFingerprint } from './peer-identity.ts';
 
@@ -230,6 +230,23 @@ export class PeerLink {
     } finally {
       clearTimeout(timer);
     }
+  }
+
+  /** Tells a replica that this one has deposed it. That is no peer any more, so it takes a connection of its own. */
+  async tellDeposed(peer: Peer, signal: AbortSignal): Promise<void> {
+    const outgoing = send({
+      createConnection: (_options, done) => {
+        this.#connect(peer, done as (error: Error | null, socket?: Duplex) => void);
+        return undefined;
+      },
+      method: 'POST',
+      path: `${deposedPath}/${peer.identity}`,
+      headers: { host: 'replica', connection: 'close', 'content-length': 0 },
+      signal,
+    });
+    outgoing.end();
+    const { response } = await headOf(outgoing, () => undefined);
+    response.resume();
   }
 
   /** Ends all connections. */

@@ -22,7 +22,7 @@ export interface LiveReplicasOptions {
   /** A replica has come or gone; this one included. */
   readonly changed: (identity: string, isLive: boolean) => void;
   /** This replica has deposed another one. */
-  readonly deposed: (identity: string) => void;
+  readonly deposed: (peer: Peer) => void;
   readonly logger: Logger;
   readonly now?: () => number;
 }
@@ -178,7 +178,7 @@ export class LiveReplicas {
           ? 'the former process of this pod was deposed'
           : 'a replica has not renewed its Lease and was deposed: others serve its agents',
       );
-      this.#options.deposed(identity);
+      this.#options.deposed(live.peer);
     } catch (error) {
       if (!isConflict(error) && !isNotFound(error) && !signal.aborted) {
         logger.warn({ replica: identity, lease: name, error }, 'a replica that does not renew cannot be deposed yet');

@@ -70,8 +70,11 @@ export interface ReplicaLeaseOptions {
   readonly timing: ReplicaTiming;
   /** The Lease has not been renewed in time: nothing may be written until it is. */
   readonly suspended: () => void;
-  /** That has lasted for twice the lease duration: probably this replica alone is cut off, and others may serve its agents. */
-  readonly stalled: () => void;
+  /**
+   * Agents had better go to another replica: this one was told that it `isDeposed`, or that has lasted for twice the lease duration,
+   * so that probably this replica alone is cut off.
+   */
+  readonly stalled: (isDeposed: boolean) => void;
   /** This replica may write: for the first time, or again after so many milliseconds. */
   readonly resumed: (afterMs: number | undefined) => void;
   /** Another replica has deposed this one: what it held is not its own any more. */
@@ -178,6 +181,15 @@ export class ReplicaLease {
     }
   }
 
+  /** Another replica says that it has deposed the one of this identity. What cannot renew its Lease would not hear of it otherwise. */
+  toldDeposed(identity: string): void {
+    if (identity === this.#identity && this.#suspendedAt !== undefined && !this.#isStalled) {
+      this.#isStalled = true;
+      this.#options.stalled(true);
+    }
+    this.check();
+  }
+
   /** Something happened to the Lease: it is looked at now. */
   check(): void {
     this.#wake?.();
@@ -228,7 +240,7 @@ export class ReplicaLease {
       this.#now() - this.#suspendedAt >= 2 * timing.durationMs
     ) {
       this.#isStalled = true;
-      stalled();
+      stalled(false);
     }
   }
 

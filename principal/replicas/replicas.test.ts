@@ -197,6 +197,24 @@ test('a replica that stays cut off sends its agents away, also those that come',
   await until(() => a.lost.includes('other'));
 });
 
+test('a replica that is told that it was deposed sends its agents away at once', async () => {
+  const server = new LeaseServer();
+  const [a, b] = await pair(server);
+  const tell = ({ identity }: { readonly identity: string }) => a.replicas.toldDeposed(identity);
+  a.come('edge');
+  await until(() => a.attached.has('edge'));
+  tell(a);
+  tell(b);
+  expect(a.lost, 'it can renew its Lease, so that is about a former one').toEqual([]);
+  const { promise: told, resolve } = Promise.withResolvers<readonly string[]>();
+  b.replicas.tellDeposedBy((peer) => {
+    tell(peer);
+    resolve([...a.lost]);
+  });
+  a.cut();
+  expect(await told).toEqual(['edge']);
+});
+
 test('an API server that is away for all deposes nobody: all go on', async () => {
   const server = new LeaseServer();
   const all = await startAll(server, 3);

@@ -4,7 +4,7 @@ import { becomes, type Logger } from '../../lib/base/index.ts';
 import type { Informer, KubeClient, Lease, WorkQueueObserver } from '../../lib/kube/index.ts';
 import { AgentHolds } from './agent-holds.ts';
 import type { CatchUpsOptions } from './catch-ups.ts';
-import type { ReplicaDirectory } from './directory.ts';
+import type { Peer, ReplicaDirectory } from './directory.ts';
 import { Leadership } from './leadership.ts';
 import { LiveReplicas } from './live-replicas.ts';
 import { type ReplicaMetrics, replicaMetrics } from './metrics.ts';
@@ -63,6 +63,7 @@ export class Replicas {
   readonly #followers = new Set<(agent: string) => void>();
   readonly #onPeers = new Set<() => void>();
   #listener: ReplicaListener | undefined;
+  #tellDeposed: ((peer: Peer) => void) | undefined;
 
   constructor(options: StartReplicasOptions) {
     const { client, namespace, informer, timing, address, fingerprint, version, env, logger } = options;
@@ -84,9 +85,9 @@ export class Replicas {
           { replica: this.#lease.identity, deadlineMs: timing.deadlineMs },
           'this replica cannot renew its Lease: it writes nothing until it can',
         ),
-      stalled: () => {
+      stalled: (isDeposed) => {
         logger.warn(
-          { replica: this.#lease.identity },
+          { replica: this.#lease.identity, isDeposed },
           'this replica is cut off from the API server and sends its agents away',
         );
         this.holds.stalled();
@@ -123,7 +124,10 @@ export class Replicas {
           look();
         }
       },
-      deposed: () => metrics.deposedOther(),
+      deposed: (peer) => {
+        metrics.deposedOther();
+        this.#tellDeposed?.(peer);
+      },
     });
     this.holds = new AgentHolds({
       ...common,
@@ -178,6 +182,16 @@ export class Replicas {
   /** Reports to the engine from now on. Call it before `run`. */
   follow(listener: ReplicaListener): void {
     this.#listener = listener;
+  }
+
+  /** How a replica is told, from now on, that this one has deposed it. */
+  tellDeposedBy(tell: (peer: Peer) => void): void {
+    this.#tellDeposed = tell;
+  }
+
+  /** Another replica says that it has deposed the one of this identity. */
+  toldDeposed(identity: string): void {
+    this.#lease.toldDeposed(identity);
   }
 
   /** Resolves when no other replica lives any more, true, or after `ms` or when aborted, false. */

@@ -389,6 +389,16 @@ test('a replica that has lost its Lease loses its connections', async () => {
   await broken;
 });
 
+test('a replica is told that it was deposed by one that counts it no more', async () => {
+  const [peer] = held.directoryOf('near').peers();
+  if (peer === undefined) {
+    expect.unreachable();
+  }
+  held.remove('far');
+  await near.link.tellDeposed(peer, AbortSignal.timeout(10_000));
+  expect([near.deposed, far.deposed]).toEqual([[], ['far']]);
+});
+
 test('nobody but a live replica gets a byte in or out', async () => {
   const [host = '', port = ''] = far.port.address.split(':');
   const stranger = await createPeerIdentity();

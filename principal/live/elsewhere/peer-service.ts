@@ -4,6 +4,7 @@ import { redisRequest } from '../../../lib/live/index.ts';
 import { parseTraceparent, type Tracer } from '../../../lib/tracing/index.ts';
 import type { LiveStreamService } from '../../../lib/wire/index.ts';
 import {
+  deposedPath,
   failureHeader,
   newsPath,
   redisPath,
@@ -27,6 +28,8 @@ export interface PeerServiceOptions {
   readonly ask: AskRedis;
   readonly streams: LiveStreamService;
   readonly news: PeerNews;
+  /** A peer says that it has deposed the replica of this identity. */
+  readonly deposed: (identity: string) => void;
   /** Undefined when nothing is traced. */
   readonly tracer?: Tracer | undefined;
   readonly logger: Logger;
@@ -63,6 +66,9 @@ export function peerService(options: PeerServiceOptions): PeerService {
         void serveRedis(options, peer, agent, request, response);
       } else if (path === newsPath) {
         news.follow(peer, response);
+      } else if (path.startsWith(`${deposedPath}/`)) {
+        options.deposed(path.slice(deposedPath.length + 1));
+        response.writeHead(204).end();
       } else {
         response.writeHead(404).end();
       }

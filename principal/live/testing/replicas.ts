@@ -3,6 +3,7 @@ import { TokenAuthority } from '../../../lib/auth/index.ts';
 import { createLogger } from '../../../lib/ops/index.ts';
 import { createAuthority, generateJwtKey, issueCertificate, type KeyCertificate } from '../../../lib/pki/index.ts';
 import type { WireEvent } from '../../../lib/wire/index.ts';
+import type { PeerLink } from '../../peers/peer-link.ts';
 import { openPeerPort, type PeerPort } from '../../peers/peer-port.ts';
 import type { Peer, ReplicaDirectory } from '../../replicas/index.ts';
 import { LiveAccess } from '../live-access.ts';
@@ -82,6 +83,9 @@ export interface PlayedReplica {
   readonly live: LiveAccess;
   readonly proxy: ResourceProxy;
   readonly port: PeerPort;
+  readonly link: PeerLink;
+  /** Identities that peers said they had deposed. */
+  readonly deposed: string[];
   readonly failures: ProxyFailure[];
   /** How many requests of peers were refused because the agent is elsewhere. */
   refusals(): Promise<number>;
@@ -133,9 +137,11 @@ export async function playReplica(held: HeldAgents, identity: string, callers: C
     },
     isConnected: (agent) => connected.has(agent),
   });
-  live.joinReplicas({
+  const deposed: string[] = [];
+  const link = live.joinReplicas({
     port,
     directory: held.directoryOf(identity),
+    deposed: (told) => deposed.push(told),
     terminalIdleMs: 0,
     maxAnswerBytes: 16 * 1024 * 1024,
     logger,
@@ -157,6 +163,8 @@ export async function playReplica(held: HeldAgents, identity: string, callers: C
     live,
     proxy,
     port,
+    link,
+    deposed,
     failures,
     async refusals() {
       const metric = await registry.getSingleMetric('argocd_principal_replica_requests_received_total')?.get();
