@@ -3,13 +3,27 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Network, startNetwork } from '../e2e/network/index.ts';
-import { application, namespace, type Pair, type Program, pairApplications, startPair } from '../e2e/pair/index.ts';
+import {
+  application,
+  freePort,
+  namespace,
+  type Pair,
+  type Program,
+  pairApplications,
+  startPair,
+} from '../e2e/pair/index.ts';
 import { until } from '../lib/base/testing.ts';
 import { leases, namespaces } from '../lib/kube/index.ts';
 
 // Two principals of one hub; the first reaches the API server through a network that fails.
 
 const flags = ['--enable-replicas'];
+
+/** The flags of one that the other one reaches. */
+async function linked(): Promise<string[]> {
+  const address = `127.0.0.1:${await freePort()}`;
+  return [`--replica-listen=${address}`, `--replica-address=${address}`];
+}
 
 let pair: Pair;
 let first: { program: Program; port: number };
@@ -30,8 +44,8 @@ beforeAll(async () => {
   way = await startNetwork(() => ({ host, port: Number(port) }));
   const other = join(tmpdir(), `kubeconfig-${process.pid}`);
   await writeFile(other, kubeconfig.replace(`https://${host}:${port}`, `https://${host}:${way.port}`));
-  first = await pair.otherPrincipal([...flags, `--kubeconfig=${other}`]);
-  second = await pair.otherPrincipal(flags);
+  first = await pair.otherPrincipal([...flags, ...(await linked()), `--kubeconfig=${other}`]);
+  second = await pair.otherPrincipal([...flags, ...(await linked())]);
   await pair.hub.client.create(namespaces, { metadata: { name: pair.name } });
   target = first.port;
   first.program.start();
@@ -72,7 +86,7 @@ test('a replica that is cut off from the API server writes nothing any more when
   await second.program.says(/has not renewed its Lease and was deposed/);
   target = second.port;
   const at = performance.now();
-  await first.program.says(/is cut off from the API server and sends its agents away/);
+  await first.program.says(/is cut off from the API server and sends its agents away.* isDeposed=true/);
   await until('another one holds it', async () => ![former, ''].includes(await holder()), logs());
   console.log(`taken over ${Math.round(performance.now() - at)} ms after it was deposed`);
   await until('what was reported meanwhile is there', async () => (await shown('shop')) === 'while cut off', logs());
