@@ -34,7 +34,10 @@ export interface Entry {
   readonly key: ResourceKey;
   /** The state that the peer acknowledged or reported. Without digest: it has this uid, in an unknown state. */
   held: PeerCopy | undefined;
-  /** Uid → last sent version of every incarnation that the peer may have. */
+  /**
+   * Uid → last sent version of every incarnation that the peer may have, with the mark of its event: a deletion after a state that
+   * was sent again is another one than the deletion before.
+   */
   readonly copies: Map<string, string>;
   /** Undefined while there are none, as most of the time. */
   intents: Map<string, Intent> | undefined;
@@ -134,6 +137,11 @@ function oneShot<T>(key: ResourceKey, name: string, intent: Intent, now: Snapsho
   };
 }
 
+/** What an entry remembers of a state that was sent. */
+export function sentVersion({ version, mark }: FlightOutcome & { readonly is: 'held' }): string {
+  return version + mark;
+}
+
 /** The peer acknowledged a flight with this outcome. */
 export function settle(entry: Entry, outcome: FlightOutcome): void {
   switch (outcome.is) {
@@ -144,7 +152,7 @@ export function settle(entry: Entry, outcome: FlightOutcome): void {
         entry.mark = '';
       }
       entry.copies.clear();
-      entry.copies.set(outcome.copy.uid, outcome.version);
+      entry.copies.set(outcome.copy.uid, sentVersion(outcome));
       break;
     case 'gone':
       entry.copies.delete(outcome.uid);

@@ -458,3 +458,25 @@ test('a lost link takes no age off a change, and what is equal has none', async 
   f.outbox.changed(shop);
   expect([f.outbox.oldestMs, f.lags]).toEqual([0, [2_000]]);
 });
+
+test('a resource that left and comes back as it was is told anew, and so is that it leaves again', () => {
+  let count = 0;
+  const f = new Fixture({ random: () => ++count / 2 ** 40 });
+  f.connect();
+  const told: string[] = [];
+  const exchange = () => {
+    const events = f.take();
+    told.push(...events);
+    for (const event of events) {
+      f.ack(event.slice(event.indexOf(' ') + 1));
+    }
+  };
+  for (let round = 0; round < 3; round++) {
+    f.set('shop', 'u1', 1);
+    exchange();
+    f.remove('shop');
+    exchange();
+  }
+  expect(told).toHaveLength(6);
+  expect(new Set(told).size, 'the peer takes what has the same id for a repetition').toBe(6);
+});

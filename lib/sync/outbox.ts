@@ -1,3 +1,4 @@
+import { BoundedSet } from '../base/index.ts';
 import type { Clock } from './clock.ts';
 import {
   decide,
@@ -9,6 +10,7 @@ import {
   newEntry,
   type PeerCopy,
   removal,
+  sentVersion,
   settle,
 } from './decision.ts';
 import { FlightWindow } from './flight-window.ts';
@@ -38,6 +40,8 @@ export interface OutboxOptions<T> {
 const mostStrays = 50_000;
 /** Incarnations of one resource that a peer may report. */
 const mostCopies = 100;
+/** Deletions that are remembered: as many as a peer remembers messages ({@link InboxOptions.remembered}). */
+const mostDeparted = 4_096;
 /** An unacknowledged intent delays a newer state for at most this time. */
 const intentPatienceMs = 1_000;
 /** As argocd-agent: 5-10 s, then four times as long, at most 2-4 min. */
@@ -81,6 +85,9 @@ export class Outbox<T> {
   readonly #window: FlightWindow;
   /** Unacknowledged intents that no longer block their resource, by event. */
   readonly #overtaken = new Map<string, { readonly entry: Entry; readonly outcome: FlightOutcome }>();
+
+  /** Incarnations whose deletion was sent. What comes back as it was has to differ from what the peer has processed. */
+  readonly #departed = new BoundedSet<string>(mostDeparted);
 
   #link: Link<T> | undefined;
   /** The link refused; it will call `writable`. */
@@ -345,6 +352,9 @@ export class Outbox<T> {
 
   #next(entry: Entry): Next<T> | undefined {
     const now = this.#source.read(entry.key);
+    if (now !== undefined && entry.held === undefined && entry.mark === '' && this.#hasDeparted(entry, now.uid)) {
+      entry.mark = this.#newMark();
+    }
     return (this.#replaces ? undefined : removal(entry, now)) ?? decide(entry, now);
   }
 
@@ -381,11 +391,14 @@ export class Outbox<T> {
       // Else `send` acknowledged it synchronously, and the entry is queued again.
       this.#queue.delete(entry);
     }
+    if (next.outcome.is === 'gone') {
+      this.#departed.add(incarnation(entry, next.outcome.uid));
+    }
     if (next.outcome.is === 'held' && entry.flight === flight) {
       // The peer may now have the old state or the new one, until it acknowledges or reports.
       entry.held = entry.held === undefined ? undefined : { uid: entry.held.uid };
       if (this.#sendsDeletes) {
-        entry.copies.set(next.outcome.copy.uid, next.outcome.version);
+        entry.copies.set(next.outcome.copy.uid, sentVersion(next.outcome));
       }
     }
     this.#wakeAt(flight.dueAt);
@@ -393,8 +406,16 @@ export class Outbox<T> {
 
   #forget(entry: Entry): void {
     entry.held = undefined;
-    entry.mark = `_${Math.floor(this.#random() * 2 ** 40).toString(36)}`;
+    entry.mark = this.#newMark();
     this.#outOfStep(entry);
+  }
+
+  #newMark(): string {
+    return `_${Math.floor(this.#random() * 2 ** 40).toString(36)}`;
+  }
+
+  #hasDeparted(entry: Entry, uid: string): boolean {
+    return this.#departed.size > 0 && this.#departed.has(incarnation(entry, uid));
   }
 
   #outOfStep(entry: Entry): void {
@@ -502,4 +523,8 @@ export class Outbox<T> {
       this.#entries.delete(keyString(entry.key));
     }
   }
+}
+
+function incarnation({ key }: Entry, uid: string): string {
+  return `${keyString(key)}/${uid}`;
 }

@@ -52,11 +52,6 @@ interface Peer<T> {
   readonly sync: SourceSync;
   /** What the peer should have of each object; null: nothing. */
   snapshots: WeakMap<object, Snapshot<T> | null>;
-  /**
-   * How often an object that still exists was withdrawn from the peer, by UID. When it is sent again without a change,
-   * its message needs a new event id: the peer would take the former one for a repetition.
-   */
-  readonly withdrawals: Map<string, number>;
 }
 
 /** Keeps every peer's copies equal to the objects that it should have. */
@@ -64,12 +59,9 @@ export class Publisher<T extends ReplicaObject> implements HubKind<SourceSync> {
   readonly #options: PublisherOptions<T>;
   readonly #view: View<T>;
   readonly #peers = new Map<string, Peer<T>>();
-  /** Differs between processes. A peer remembers event ids of the former process, whose counts began at the same number. */
-  readonly #mark: string;
 
   constructor(options: PublisherOptions<T>) {
     this.#options = options;
-    this.#mark = Math.floor(options.runtime.random() * 2 ** 40).toString(36);
     this.#view = new View({
       clock: options.runtime.clock,
       changed: (ref, change) => this.#changed(ref, change),
@@ -141,10 +133,7 @@ export class Publisher<T extends ReplicaObject> implements HubKind<SourceSync> {
     if (!(old !== undefined && concerns(old)) && !(now !== undefined && concerns(now))) {
       return;
     }
-    for (const { outbox, withdrawals } of this.#peers.values()) {
-      if (old !== undefined && old.metadata.uid !== now?.metadata.uid) {
-        withdrawals.delete(old.metadata.uid ?? '');
-      }
+    for (const { outbox } of this.#peers.values()) {
       outbox.changed(this.#keyOf(ref.name));
     }
   }
@@ -188,17 +177,12 @@ export class Publisher<T extends ReplicaObject> implements HubKind<SourceSync> {
       },
       start: (connection) =>
         outbox.connected({
-          send: (delivery) => {
-            if (delivery.type === 'delete') {
-              this.#withdrawn(delivery.key, delivery.uid, peer);
-            }
-            return delivery.type === 'intent' || connection.send(this.#messageFor(delivery));
-          },
+          send: (delivery) => delivery.type === 'intent' || connection.send(this.#messageFor(delivery)),
         }),
       peer: { agent: name },
       runtime: this.#options.runtime,
     });
-    const peer: Peer<T> = { outbox, sync, snapshots: new WeakMap(), withdrawals: new Map() };
+    const peer: Peer<T> = { outbox, sync, snapshots: new WeakMap() };
     return peer;
   }
 
@@ -209,28 +193,20 @@ export class Publisher<T extends ReplicaObject> implements HubKind<SourceSync> {
     );
   }
 
-  #withdrawn(key: ResourceKey, uid: string, { snapshots, withdrawals }: Peer<T>): void {
-    const object = this.#view.get(key);
-    if (object?.metadata.uid === uid) {
-      withdrawals.set(uid, (withdrawals.get(uid) ?? 0) + 1);
-      snapshots.delete(object);
-    }
-  }
-
-  #read(key: ResourceKey, agent: string, { snapshots, withdrawals }: Peer<T>): Snapshot<T> | undefined {
+  #read(key: ResourceKey, agent: string, { snapshots }: Peer<T>): Snapshot<T> | undefined {
     const object = this.#view.get(key);
     if (object === undefined) {
       return undefined;
     }
     let snapshot = snapshots.get(object);
     if (snapshot === undefined) {
-      snapshot = this.#snapshot(object, agent, withdrawals.get(object.metadata.uid ?? '')) ?? null;
+      snapshot = this.#snapshot(object, agent) ?? null;
       snapshots.set(object, snapshot);
     }
     return snapshot ?? undefined;
   }
 
-  #snapshot(object: T, agent: string, withdrawals: number | undefined): Snapshot<T> | undefined {
+  #snapshot(object: T, agent: string): Snapshot<T> | undefined {
     const { forAgent, asSent = forTransfer, asHeld, kind, selects = () => true } = this.#options;
     const { uid = '', resourceVersion: version = '' } = object.metadata;
     // An object that is being deleted exists until its finalizers are gone, and so do its copies.
@@ -240,7 +216,7 @@ export class Publisher<T extends ReplicaObject> implements HubKind<SourceSync> {
     }
     return {
       uid,
-      version: withdrawals === undefined ? version : `${version}-${this.#mark}${withdrawals}`,
+      version,
       digest: replicaDigest(kind, asHeld?.(sent, agent) ?? sent),
       object: asSent(sent),
     };

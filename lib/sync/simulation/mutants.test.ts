@@ -37,7 +37,7 @@ const mutants: Mutant[] = [
   {
     invariant: 'an incarnation that was sent is deleted at the peer before its record is dropped',
     file: 'sync/outbox.ts',
-    from: 'entry.copies.set(next.outcome.copy.uid, next.outcome.version);',
+    from: 'entry.copies.set(next.outcome.copy.uid, sentVersion(next.outcome));',
     to: '',
     also: strayed,
     seed: 400,
@@ -45,8 +45,8 @@ const mutants: Mutant[] = [
   {
     invariant: 'a repeated state has a new event id',
     file: 'sync/outbox.ts',
-    from: 'entry.mark = `_$',
-    to: 'entry.mark = ""; void `_$',
+    from: 'return `_$',
+    to: 'return ""; void `_$',
   },
   {
     invariant: 'a message is acknowledged only after it was applied',
@@ -146,8 +146,8 @@ const mutants: Mutant[] = [
   },
   {
     invariant: 'an object that is withdrawn and returns unchanged gets a new event id',
-    file: 'argocd/replicas/publisher.ts',
-    from: 'withdrawals.set(uid, (withdrawals.get(uid) ?? 0) + 1);',
+    file: 'sync/outbox.ts',
+    from: 'this.#departed.add(incarnation(entry, next.outcome.uid));',
     to: '',
     seed: 5_625,
   },
