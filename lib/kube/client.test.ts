@@ -213,6 +213,26 @@ test('a server that is not there is reported at once as such', async () => {
   expect(String(error)).toContain('GET https://127.0.0.1:1/api/v1/namespaces/ns/configmaps/a');
 });
 
+test('who waits for a server that is not there is woken when any request of the client is answered', async () => {
+  const former = await startTcpProxy(server.port);
+  const { port } = former;
+  await former.close();
+  const mine = newClient({}, await server.kubeconfigVia(port));
+  const never = new AbortController().signal;
+  expect(await mine.answersAgain(1, never), 'nothing has failed').toBe(true);
+  await expect(mine.get(configMaps, key)).rejects.toThrow('ECONNREFUSED');
+  expect(await mine.answersAgain(1, never)).toBe(false);
+  const waiting = Promise.all([mine.answersAgain(60_000, never), mine.answersAgain(60_000, never)]);
+  const proxy = await startTcpProxy(server.port, port);
+  try {
+    answerWith([500, status(500, 'InternalError', 'not yet')]);
+    await expect(mine.get(configMaps, key)).rejects.toThrow('not yet');
+    expect(await waiting).toEqual([true, true]);
+  } finally {
+    await proxy.close();
+  }
+});
+
 test('a rotated token is read again when the server refuses the old one', async () => {
   answerWith([200, JSON.stringify(object)]);
   await client.get(configMaps, key);

@@ -1,7 +1,7 @@
 import type { WebSocket } from 'ws';
-import { type RateLimit, TokenBucket } from '../base/index.ts';
+import { becomes, type RateLimit, TokenBucket } from '../base/index.ts';
 import { Discovery } from './discovery.ts';
-import { errorOfUnservedKind, isNotFound } from './errors.ts';
+import { ConnectionError, errorOfUnservedKind, isNotFound } from './errors.ts';
 import { collectionPath, objectPath, withQuery } from './paths.ts';
 import { ConnectionPool, type HttpRequest, type HttpResponse } from './transport/connection.ts';
 import { Credentials } from './transport/credentials.ts';
@@ -126,6 +126,10 @@ export class KubeClient {
   readonly #bucket: TokenBucket | undefined;
   readonly #observe: ClientOptions['observe'];
   readonly #beforeWrite: ClientOptions['beforeWrite'];
+  /** The last attempt to reach the server has failed. */
+  #isAway = false;
+  /** Called when it answers again. */
+  readonly #onAnswer = new Set<() => void>();
 
   /** Prefer the static factories. */
   constructor(credentials: Credentials, options: ClientOptions = {}) {
@@ -396,6 +400,22 @@ export class KubeClient {
     return this.#discovery.resolve(apiVersion, kind, signal);
   }
 
+  /**
+   * Waits for a server that could not be reached: true as soon as it answers whatever request of this client, false after `ms` or
+   * when aborted. Of many that wait for their next attempt, the first that succeeds wakes all.
+   */
+  answersAgain(ms: number, signal: AbortSignal): Promise<boolean> {
+    return becomes(
+      () => !this.#isAway,
+      (look) => {
+        this.#onAnswer.add(look);
+        return () => this.#onAnswer.delete(look);
+      },
+      ms,
+      signal,
+    );
+  }
+
   /** Closes all connections; open requests and watches fail. */
   async close(): Promise<void> {
     this.#watches.close();
@@ -457,6 +477,15 @@ export class KubeClient {
     );
   }
 
+  #hasAnswered(): void {
+    if (this.#isAway) {
+      this.#isAway = false;
+      for (const look of [...this.#onAnswer]) {
+        look();
+      }
+    }
+  }
+
   /** Sends once, when the rate allows it, and calls the observer. */
   async #attempt(request: HttpRequest, send: Send): Promise<HttpResponse> {
     const waitedSeconds = ((await this.#bucket?.take(1, request.signal)) ?? 0) / 1_000;
@@ -468,7 +497,11 @@ export class KubeClient {
     try {
       const response = await send(request);
       status = response.status;
+      this.#hasAnswered();
       return response;
+    } catch (error) {
+      this.#isAway ||= error instanceof ConnectionError && !error.sent;
+      throw error;
     } finally {
       const seconds = (performance.now() - began) / 1_000;
       const { method, path } = request;

@@ -4,6 +4,7 @@ import { ApiError, ConnectionError } from '../errors.ts';
 import { type ConfigMap, configMaps } from '../resources.ts';
 import { ScriptedKind } from '../testing/scripted-kind.ts';
 import { Informer, type InformerOptions } from './informer.ts';
+import type { ReflectedClient } from './reflector.ts';
 
 let stop: AbortController;
 let kind: ScriptedKind<ConfigMap>;
@@ -115,6 +116,33 @@ test('a watch that breaks is resumed where it broke, after a delay that grows', 
   kind.put(map('a', '1'));
   await until(() => expect(log).toEqual(['added a=1']));
   expect(i.stats).toMatchObject({ lists: 1, watches: 2, errors: 4 });
+});
+
+test('a server that could not be reached is asked again as soon as it answers, and then as after a first failure', async () => {
+  const { promise: answers, resolve } = Promise.withResolvers<boolean>();
+  const client = {
+    listPage: kind.listPage.bind(kind),
+    watch: kind.watch.bind(kind),
+    answersAgain: () => answers,
+  } as ReflectedClient;
+  const i = await started({ client, backoff: { initialMs: 1, factor: 3_600_000, maxMs: 3_600_000 } });
+  kind.refuse = [
+    new ConnectionError('refused', { code: 'ECONNREFUSED', sent: false }),
+    new ApiError({ status: 500, message: 'not yet' }),
+  ];
+  kind.breakWatches(new ConnectionError('reset', { code: 'ECONNRESET', sent: true }));
+  kind.put(map('a', '1'));
+  await until(() => expect(i.stats.errors).toBe(2));
+  expect(kind.watchedFrom).toHaveLength(1);
+  resolve(true);
+  await until(() => expect(log).toEqual(['added a=1']));
+});
+
+test('a history that is gone after other failures is listed at once', async () => {
+  const i = await started({ backoff: { initialMs: 1, factor: 3_600_000, maxMs: 3_600_000 } });
+  kind.refuse = [new ApiError({ status: 410, reason: 'Expired', message: 'too old resource version' })];
+  kind.breakWatches(new ConnectionError('reset', { code: 'ECONNRESET', sent: true }));
+  await until(() => expect(i.stats.lists).toBe(2));
 });
 
 test.each(['as an event', 'as an answer'])(

@@ -1,11 +1,11 @@
 import type { BackoffOptions } from '../../base/index.ts';
 import { abortable, type Logger } from '../../base/index.ts';
-import type { KubeClient, ListOptions } from '../client.ts';
+import type { ListOptions } from '../client.ts';
 import { isForbidden } from '../errors.ts';
 import { type KubeObject, keyOf, type ObjectKey, type ResourceType } from '../types.ts';
 import { cacheCaughtUp } from './caught-up.ts';
 import { IndexedStore, type Indexer } from './indexed-store.ts';
-import { type ReflectorStats, reflect } from './reflector.ts';
+import { type ReflectedClient, type ReflectorStats, reflect } from './reflector.ts';
 
 /**
  * Handles changes. Called after the cache has changed, one call at a time, in the order of the server's history; must
@@ -21,7 +21,7 @@ export interface InformerHandler<T extends KubeObject> {
 
 /** Options of an informer. */
 export interface InformerOptions<T extends KubeObject> extends ListOptions {
-  client: Pick<KubeClient, 'listPage' | 'watch'>;
+  client: ReflectedClient;
   type: ResourceType<T>;
   /** Shrinks objects before they are cached. `managedFields` are always dropped before it sees them. */
   transform?: ((object: T) => T) | undefined;

@@ -1,6 +1,6 @@
 import { type BackoffOptions, backoffDelay, compareVersions, type Logger, sleep } from '../../base/index.ts';
 import type { KubeClient, ListOptions } from '../client.ts';
-import { ApiError, isGone } from '../errors.ts';
+import { ApiError, ConnectionError, isGone } from '../errors.ts';
 import type { KubeObject, ResourceType } from '../types.ts';
 import type { WatchEvent } from '../watch.ts';
 
@@ -33,9 +33,12 @@ export interface ReflectorStats {
   problem?: string | undefined;
 }
 
+/** What a reflector needs of a client; one that does not tell when its server answers again is asked after each delay. */
+export type ReflectedClient = Pick<KubeClient, 'listPage' | 'watch'> & Partial<Pick<KubeClient, 'answersAgain'>>;
+
 /** Options of `reflect`. */
 export interface ReflectorOptions<T extends KubeObject> {
-  client: Pick<KubeClient, 'listPage' | 'watch'>;
+  client: ReflectedClient;
   type: ResourceType<T>;
   selection: ListOptions;
   pageSize: number;
@@ -54,12 +57,15 @@ const shortestWatchMs = 1_000;
 /**
  * Mirrors a kind until aborted: list once, then watch from there, one watch after the other. A list is repeated only
  * when the server no longer knows what happened since the version we have. Resumes at once after a watch that ended in
- * good order, and with back-off after a failure; a watch that works resets the back-off.
+ * good order, and with back-off after a failure; a watch that works resets the back-off, and so does a server that could not be
+ * reached and answers again.
  */
 export async function reflect<T extends KubeObject>(options: ReflectorOptions<T>): Promise<void> {
   const { type, stats, logger, signal, backoff } = options;
   let version: string | undefined;
   let failures = 0;
+  /** Of these: how often the history was gone. */
+  let relists = 0;
   while (!signal.aborted) {
     try {
       if (version === undefined) {
@@ -75,6 +81,7 @@ export async function reflect<T extends KubeObject>(options: ReflectorOptions<T>
       stats.watches++;
       for await (const event of watch) {
         failures = 0;
+        relists = 0;
         stats.problem = undefined;
         version = take(event, version, options);
       }
@@ -82,11 +89,11 @@ export async function reflect<T extends KubeObject>(options: ReflectorOptions<T>
         throw new Error('the watch ended as soon as it had begun');
       }
       failures = 0;
+      relists = 0;
     } catch (error) {
       if (signal.aborted) {
         break;
       }
-      failures++;
       stats.errors++;
       stats.problem = error instanceof Error ? error.message : String(error);
       options.sink.failed(error);
@@ -94,14 +101,22 @@ export async function reflect<T extends KubeObject>(options: ReflectorOptions<T>
       if (mustRelist) {
         version = undefined;
       }
-      const delayMs = mustRelist && failures === 1 ? 0 : backoffDelay(failures, backoff);
+      // A server that says so has come back, if it was away.
+      relists += mustRelist ? 1 : 0;
+      failures = mustRelist ? relists : failures + 1;
+      const delayMs = relists === 1 && mustRelist ? 0 : backoffDelay(failures, backoff);
       const fields = { error, kind: type.kind, relist: mustRelist, failures, retryInMs: Math.round(delayMs) };
       if (failures <= 2) {
         logger?.debug(fields, 'watch interrupted');
       } else {
         logger?.warn(fields, 'cannot list or watch');
       }
-      await sleep(delayMs, signal);
+      const wasAway = error instanceof ConnectionError && !error.sent;
+      if (!wasAway || options.client.answersAgain === undefined) {
+        await sleep(delayMs, signal);
+      } else if (await options.client.answersAgain(delayMs, signal)) {
+        failures = 0;
+      }
     }
   }
 }

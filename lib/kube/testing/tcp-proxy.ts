@@ -15,8 +15,8 @@ export interface TcpProxy {
   close(): Promise<void>;
 }
 
-/** Starts a proxy on a free port in front of 127.0.0.1:`target`. */
-export async function startTcpProxy(target: number): Promise<TcpProxy> {
+/** Starts a proxy in front of 127.0.0.1:`target`, on a free port unless told otherwise. */
+export async function startTcpProxy(target: number, port = 0): Promise<TcpProxy> {
   const pairs = new Set<[Socket, Socket]>();
   let accepted = 0;
   let isRefusing = false;
@@ -40,7 +40,7 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
       socket.on('error', end).on('close', end);
     }
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
   const cut = () => {
     for (const pair of pairs) {
       for (const socket of pair) {
