@@ -11,6 +11,7 @@ const movedClock = new URL('./moved-clock.ts', import.meta.url).href;
 /** Columns of {@link underFault}. */
 export const underFaultHeading = (replicas: number) => [
   `A fault among ${replicas} replicas`,
+  'lasted',
   'agents moved',
   'in sync p50',
   'max',
@@ -68,11 +69,13 @@ async function measured(
   const connectedBefore = new Map(generator.connected);
   const faultAt = performance.timeOrigin + performance.now();
   await replicaFaults[fault].inflict(victim);
+  const lastedMs = performance.timeOrigin + performance.now() - faultAt;
   const [edits] = await work;
   const moved = () =>
     [...generator.connected].filter(([agent, at]) => at !== connectedBefore.get(agent)).map(([agent]) => agent);
-  const notInSync = () => moved().filter((agent) => (generator.inSync.get(agent) ?? 0) < faultAt).length;
-  for (const limit = performance.now() + settleLimitMs; notInSync() > 0 && performance.now() < limit; ) {
+  const isOver = async () =>
+    moved().every((agent) => (generator.inSync.get(agent) ?? 0) >= faultAt) && (await edits.received()) >= edits.made;
+  for (const limit = performance.now() + settleLimitMs; !(await isOver()) && performance.now() < limit; ) {
     await sleep(100);
   }
   await silence(generator, shown);
@@ -81,6 +84,7 @@ async function measured(
   const { editMs } = generator;
   return [
     fault,
+    milliseconds(lastedMs),
     String(times.length),
     times.length === 0 ? '–' : milliseconds(percentile(times, 50)),
     times.length === 0 ? '–' : milliseconds(Math.max(...times)),
