@@ -84,9 +84,10 @@ test('a replica that is cut off from the API server writes nothing any more when
   // The agent still reaches the one that is cut off, and reports to it.
   await report('shop', 'while cut off');
   await second.program.says(/has not renewed its Lease and was deposed/);
-  target = second.port;
   const at = performance.now();
   await first.program.says(/is cut off from the API server and sends its agents away.* isDeposed=true/);
+  await first.program.says(/An agent is refused: this principal is cut off from its hub/);
+  target = second.port;
   await until('another one holds it', async () => ![former, ''].includes(await holder()), logs());
   console.log(`taken over ${Math.round(performance.now() - at)} ms after it was deposed`);
   await until('what was reported meanwhile is there', async () => (await shown('shop')) === 'while cut off', logs());

@@ -78,6 +78,7 @@ export async function startServers(
       metrics.refusedLogin(reason);
       fleetEvents?.report('agent-refused', `logins/${reason}`, { reason });
     },
+    cutOff: () => replicas?.cutOff,
     called: metrics.called,
     tracer: program.tracing?.tracer,
     refusedMode: (error) => {

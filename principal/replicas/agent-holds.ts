@@ -148,6 +148,11 @@ export class AgentHolds implements AgentRecords {
     return holder === '' || !this.#options.replicas.has(holder);
   }
 
+  /** Why agents had better connect to another replica; undefined if they need not. */
+  get cutOff(): string | undefined {
+    return this.#options.self.isStalled ? cutOff : undefined;
+  }
+
   connected(agent: string, details: ConnectedAgent): boolean {
     this.#forgotten.delete(agent);
     this.#wanted.set(agent, { ...details, since: new Date(), hasAsked: false });

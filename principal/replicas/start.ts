@@ -179,6 +179,11 @@ export class Replicas {
     return this.holds.isResponsible(agent);
   }
 
+  /** Why agents had better connect to another replica; undefined if they need not. */
+  get cutOff(): string | undefined {
+    return this.holds.cutOff;
+  }
+
   /** Reports to the engine from now on. Call it before `run`. */
   follow(listener: ReplicaListener): void {
     this.#listener = listener;

@@ -56,6 +56,8 @@ export async function serveAgents(options: {
   /** Called when a call begins, passes a message and ends. */
   called(call: ObservedCall): void;
   readonly tracer?: Tracer | undefined;
+  /** Why agents had better connect to another replica; undefined if they need not. */
+  cutOff?(): string | undefined;
   /** Called when an agent connects in a mode that it may not have. */
   refusedMode(error: AuthError): void;
   readonly introductions: Pick<AgentIntroductions, 'record'>;
@@ -131,7 +133,7 @@ export async function serveAgents(options: {
     },
     live,
     replication: options.pair?.replication,
-    refuse: () => options.pair?.refuse(),
+    refuse: () => options.pair?.refuse() ?? options.cutOff?.(),
     enrolment: options.enrolment,
     maxMessageBytes: flags['grpc-max-message-size'],
     webSocket: flags['enable-websocket'],
