@@ -123,7 +123,7 @@ export class Auditor {
         const isSeenAsNobodys = write.hasVersion && seenOwnerOf(write.object) === undefined;
         const knewHolder = agent !== undefined && others.has(agent) && !isSeenAsNobodys;
         if (!isStuck && !isLeft) {
-          this.#check(identity, agent, { known, leader, knewHolder }, write);
+          this.#check(identity, agent, { known, leader, knewHolder, isSeenAsNobodys }, write);
         }
       };
     };
@@ -162,7 +162,12 @@ export class Auditor {
   #check(
     identity: string,
     agent: string | undefined,
-    sent: { readonly known: Hold | undefined; readonly leader: string; readonly knewHolder: boolean },
+    sent: {
+      readonly known: Hold | undefined;
+      readonly leader: string;
+      readonly knewHolder: boolean;
+      readonly isSeenAsNobodys: boolean;
+    },
     { action, object, hasVersion }: ExecutedWrite<unknown>,
   ): void {
     const { name } = (object as { metadata: { name: string } }).metadata;
@@ -171,7 +176,9 @@ export class Auditor {
     if (!this.#lives(identity)) {
       this.#note(`${what}, after it was deposed`);
     } else if (sent.known?.holder === identity) {
-      if (now.holder !== identity || now.term !== sent.known.term) {
+      const isStill = now.holder === identity && now.term === sent.known.term;
+      // What is nobody's is the leader's, whether it holds the agent of that namespace or not.
+      if (!isStill && !(sent.isSeenAsNobodys && sent.leader === identity)) {
         this.#note(`${what}, in term ${sent.known.term}, but ${nameOf(now.holder)} holds it in term ${now.term}`);
       }
     } else if (sent.leader !== identity) {
