@@ -93,3 +93,22 @@ test('a mirror that another principal made with less gets the mark with the stat
     },
   });
 });
+
+test('a mirror that another principal wrote with an older report gets the status with what is reverted', () => {
+  const desired = { ...desiredMirrorAfter(source('10:00'), undefined), mirrorUid: 'mirror-1' };
+  const notes = { [annotations.sourceUid]: 'shop-1', [annotations.reportedOperation]: '09:00' };
+  const metadata = { namespace: 'a', name: 'shop', uid: 'mirror-1', annotations: notes };
+  const mirror: Application = { metadata, spec: { project: 'other' }, status: { operationState: run('09:00') } };
+  const options = { name: 'shop', place, adoptionPolicy: 'never', now: new Date(0) } as const;
+  expect(planMirror(desired, mirror, options)).toMatchObject({
+    patch: {
+      metadata: { annotations: { [annotations.reportedOperation]: '10:00' } },
+      spec: { project: 'a-default' },
+      status: { operationState: { startedAt: '10:00' } },
+    },
+  });
+  const asked = planMirror(desired, { ...mirror, operation: sync }, options) as { readonly patch: object };
+  expect(asked.patch, 'a user asks for a sync, and has taken the status of the last one away').not.toHaveProperty(
+    'status',
+  );
+});

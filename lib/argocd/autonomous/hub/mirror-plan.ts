@@ -185,9 +185,10 @@ function patchFor(desired: DesiredMirror, mirror: Application, options: MirrorPl
   const { place, now, report } = options;
   const { [annotations.lastUpdated]: _, ...present } = mirror.metadata.annotations ?? {};
   const answer = report && planReport(mirror, asReport(report.source, fields, place), report.context);
-  const isNew = report === undefined && mirror.metadata.uid !== desired.mirrorUid;
-  const tellsOperation = isNew || report !== undefined;
-  const status = isNew ? mergePatchBetween(mirror.status, mirrorStatus(fields, place)) : undefined;
+  const isOthers =
+    report === undefined && (mirror.metadata.uid !== desired.mirrorUid || isOfOlderKnowledge(mirror, fields));
+  const tellsOperation = isOthers || report !== undefined;
+  const status = isOthers ? mergePatchBetween(mirror.status, mirrorStatus(fields, place)) : undefined;
   const metadata: Record<string, unknown> = {
     ...mergePatchBetween(
       { labels: mirror.metadata.labels ?? {}, annotations: present },
@@ -226,6 +227,15 @@ function patchFor(desired: DesiredMirror, mirror: Application, options: MirrorPl
     ...(spec === undefined ? {} : { spec }),
     ...(status === undefined ? {} : { status }),
   };
+}
+
+/**
+ * Whether another principal wrote the mirror last, with an older report: one that does not know yet that this one serves the agent.
+ * A request of a user has a mark of its own kind ({@link ranFor}).
+ */
+function isOfOlderKnowledge({ metadata, operation }: Application, fields: MirrorFields): boolean {
+  const told = reportedOperation(fields)[annotations.reportedOperation];
+  return operation === undefined && metadata.annotations?.[annotations.reportedOperation] !== told;
 }
 
 /** Whether an operation that a user asked for stands on the mirror after this answer. */
