@@ -1,11 +1,12 @@
 import type { WebSocket } from 'ws';
-import { becomes, type RateLimit, TokenBucket } from '../base/index.ts';
+import { type RateLimit, TokenBucket } from '../base/index.ts';
 import { Discovery } from './discovery.ts';
-import { ConnectionError, errorOfUnservedKind, isNotFound } from './errors.ts';
+import { errorOfUnservedKind, isNotFound } from './errors.ts';
 import { collectionPath, objectPath, withQuery } from './paths.ts';
 import { ConnectionPool, type HttpRequest, type HttpResponse } from './transport/connection.ts';
 import { Credentials } from './transport/credentials.ts';
 import { contextFromEnvironment, contextFromFile, contextInCluster, type KubeContext } from './transport/kubeconfig.ts';
+import { Reachability } from './transport/reachability.ts';
 import { type RepeatableRequest, type Send, sendWithRetries } from './transport/retries.ts';
 import { WatchConnections } from './transport/watch-connections.ts';
 import { openWebSocket } from './transport/web-socket.ts';
@@ -126,10 +127,7 @@ export class KubeClient {
   readonly #bucket: TokenBucket | undefined;
   readonly #observe: ClientOptions['observe'];
   readonly #beforeWrite: ClientOptions['beforeWrite'];
-  /** The last attempt to reach the server has failed. */
-  #isAway = false;
-  /** Called when it answers again. */
-  readonly #onAnswer = new Set<() => void>();
+  readonly #reachability = new Reachability();
 
   /** Prefer the static factories. */
   constructor(credentials: Credentials, options: ClientOptions = {}) {
@@ -405,15 +403,7 @@ export class KubeClient {
    * when aborted. Of many that wait for their next attempt, the first that succeeds wakes all.
    */
   answersAgain(ms: number, signal: AbortSignal): Promise<boolean> {
-    return becomes(
-      () => !this.#isAway,
-      (look) => {
-        this.#onAnswer.add(look);
-        return () => this.#onAnswer.delete(look);
-      },
-      ms,
-      signal,
-    );
+    return this.#reachability.returns(ms, signal);
   }
 
   /** Closes all connections; open requests and watches fail. */
@@ -477,15 +467,6 @@ export class KubeClient {
     );
   }
 
-  #hasAnswered(): void {
-    if (this.#isAway) {
-      this.#isAway = false;
-      for (const look of [...this.#onAnswer]) {
-        look();
-      }
-    }
-  }
-
   /** Sends once, when the rate allows it, and calls the observer. */
   async #attempt(request: HttpRequest, send: Send): Promise<HttpResponse> {
     const waitedSeconds = ((await this.#bucket?.take(1, request.signal)) ?? 0) / 1_000;
@@ -497,10 +478,10 @@ export class KubeClient {
     try {
       const response = await send(request);
       status = response.status;
-      this.#hasAnswered();
+      this.#reachability.answered();
       return response;
     } catch (error) {
-      this.#isAway ||= error instanceof ConnectionError && !error.sent;
+      this.#reachability.failed(error);
       throw error;
     } finally {
       const seconds = (performance.now() - began) / 1_000;

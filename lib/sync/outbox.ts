@@ -1,4 +1,3 @@
-import { BoundedSet } from '../base/index.ts';
 import type { Clock } from './clock.ts';
 import {
   decide,
@@ -13,6 +12,7 @@ import {
   sentVersion,
   settle,
 } from './decision.ts';
+import { EventMarks } from './event-marks.ts';
 import { FlightWindow } from './flight-window.ts';
 import { beInStep, catchUp, fallBehind, type LateEntry, lateEntries, oldestLag } from './lag.ts';
 import { keyString, type Link, type ResourceKey, type Source } from './resource.ts';
@@ -40,8 +40,6 @@ export interface OutboxOptions<T> {
 const mostStrays = 50_000;
 /** Incarnations of one resource that a peer may report. */
 const mostCopies = 100;
-/** Deletions that are remembered: as many as a peer remembers messages ({@link InboxOptions.remembered}). */
-const mostDeparted = 4_096;
 /** An unacknowledged intent delays a newer state for at most this time. */
 const intentPatienceMs = 1_000;
 /** As argocd-agent: 5-10 s, then four times as long, at most 2-4 min. */
@@ -86,8 +84,7 @@ export class Outbox<T> {
   /** Unacknowledged intents that no longer block their resource, by event. */
   readonly #overtaken = new Map<string, { readonly entry: Entry; readonly outcome: FlightOutcome }>();
 
-  /** Incarnations whose deletion was sent. What comes back as it was has to differ from what the peer has processed. */
-  readonly #departed = new BoundedSet<string>(mostDeparted);
+  readonly #marks: EventMarks;
 
   #link: Link<T> | undefined;
   /** The link refused; it will call `writable`. */
@@ -102,6 +99,7 @@ export class Outbox<T> {
     const { maxInFlight = 256, resend = defaultResend } = options.tuning ?? {};
     this.#clock = clock;
     this.#random = random;
+    this.#marks = new EventMarks(random);
     this.#delivered = delivered;
     this.#resend = resend;
     this.#window = new FlightWindow({ most: maxInFlight, resendMs: resend.baseMs });
@@ -352,8 +350,8 @@ export class Outbox<T> {
 
   #next(entry: Entry): Next<T> | undefined {
     const now = this.#source.read(entry.key);
-    if (now !== undefined && entry.held === undefined && entry.mark === '' && this.#hasDeparted(entry, now.uid)) {
-      entry.mark = this.#newMark();
+    if (now !== undefined) {
+      this.#marks.returns(entry, now.uid);
     }
     return (this.#replaces ? undefined : removal(entry, now)) ?? decide(entry, now);
   }
@@ -392,7 +390,7 @@ export class Outbox<T> {
       this.#queue.delete(entry);
     }
     if (next.outcome.is === 'gone') {
-      this.#departed.add(incarnation(entry, next.outcome.uid));
+      this.#marks.departed(entry, next.outcome.uid);
     }
     if (next.outcome.is === 'held' && entry.flight === flight) {
       // The peer may now have the old state or the new one, until it acknowledges or reports.
@@ -406,16 +404,8 @@ export class Outbox<T> {
 
   #forget(entry: Entry): void {
     entry.held = undefined;
-    entry.mark = this.#newMark();
+    this.#marks.renew(entry);
     this.#outOfStep(entry);
-  }
-
-  #newMark(): string {
-    return `_${Math.floor(this.#random() * 2 ** 40).toString(36)}`;
-  }
-
-  #hasDeparted(entry: Entry, uid: string): boolean {
-    return this.#departed.size > 0 && this.#departed.has(incarnation(entry, uid));
   }
 
   #outOfStep(entry: Entry): void {
@@ -523,8 +513,4 @@ export class Outbox<T> {
       this.#entries.delete(keyString(entry.key));
     }
   }
-}
-
-function incarnation({ key }: Entry, uid: string): string {
-  return `${keyString(key)}/${uid}`;
 }

@@ -44,9 +44,9 @@ const mutants: Mutant[] = [
   },
   {
     invariant: 'a repeated state has a new event id',
-    file: 'sync/outbox.ts',
-    from: 'return `_$',
-    to: 'return ""; void `_$',
+    file: 'sync/event-marks.ts',
+    from: 'entry.mark = `_$',
+    to: 'entry.mark = ""; void `_$',
   },
   {
     invariant: 'a message is acknowledged only after it was applied',
@@ -147,7 +147,7 @@ const mutants: Mutant[] = [
   {
     invariant: 'an object that is withdrawn and returns unchanged gets a new event id',
     file: 'sync/outbox.ts',
-    from: 'this.#departed.add(incarnation(entry, next.outcome.uid));',
+    from: 'this.#marks.departed(entry, next.outcome.uid);',
     to: '',
     seed: 5_625,
   },

@@ -231,7 +231,7 @@ function patchFor(desired: DesiredMirror, mirror: Application, options: MirrorPl
 
 /**
  * Whether another principal wrote the mirror last, with an older report: one that does not know yet that this one serves the agent.
- * A request of a user has a mark of its own kind ({@link ranFor}).
+ * While an operation that a user asked for stands there, the mark may be older for another reason: see {@link ranFor}.
  */
 function isOfOlderKnowledge({ metadata, operation }: Application, fields: MirrorFields): boolean {
   const told = reportedOperation(fields)[annotations.reportedOperation];
