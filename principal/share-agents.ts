@@ -47,8 +47,12 @@ export function shareAgents(options: {
         clusterInfos.disconnected(agent);
       }
     }
-    if (holder === undefined && replicas.isResponsible(agent)) {
-      takeCare(agent);
+    if (holder === undefined) {
+      // What this one did as leader before began with what its caches had before the last holder's term.
+      hub.sync.releaseAgent(agent);
+      if (replicas.isResponsible(agent)) {
+        takeCare(agent);
+      }
     }
   };
   replicas.follow({

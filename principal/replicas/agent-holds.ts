@@ -95,10 +95,16 @@ export class AgentHolds implements AgentRecords {
     });
     this.#catchUps = new CatchUps({
       caughtUp: options.caughtUp,
-      done: (agent) => this.#queue.add(agent),
-      failed: (agent) => {
-        this.#lose(agent, 'this principal does not know the newest state of its hub: connect again');
+      done: (agent) => {
         this.#queue.add(agent);
+        this.#review(agent);
+      },
+      failed: (agent) => {
+        if (this.#wanted.has(agent)) {
+          this.#lose(agent, 'this principal does not know the newest state of its hub: connect again');
+          this.#queue.add(agent);
+        }
+        this.#review(agent);
       },
       timeoutMs: options.catchUpMs ?? catchUpMs,
       logger: options.logger,
@@ -136,16 +142,26 @@ export class AgentHolds implements AgentRecords {
     return this.#options.replicas.peer(holder);
   }
 
-  /** Whether this replica, and no other one, does what is to be done for the agent. */
+  /** Whether this replica, and no other one, does what is to be done for the agent, as far as it knows. */
   isResponsible(agent: string | undefined): boolean {
-    if (agent !== undefined && this.#serving.has(agent)) {
-      return true;
+    if (agent === undefined) {
+      return this.#options.isLeader();
     }
-    if (!this.#options.isLeader()) {
-      return false;
+    return this.#serving.has(agent) || this.#leadTerm(agent) !== '';
+  }
+
+  /**
+   * Whether this replica is responsible for certain. That nobody holds an agent is read past the cache: a leader whose watch of the
+   * Leases is behind would take what the holder writes for what somebody else has changed.
+   * @throws ApiError or ConnectionError when the API server cannot be asked
+   */
+  async mayWrite(agent: string | undefined): Promise<boolean> {
+    if (agent === undefined || this.#serving.has(agent) || !this.isResponsible(agent)) {
+      return this.isResponsible(agent);
     }
-    const holder = agent === undefined ? '' : (this.#leases.newest(agent)?.spec?.holderIdentity ?? '');
-    return holder === '' || !this.#options.replicas.has(holder);
+    await this.#leases.refresh(agent);
+    const holder = this.#leases.newest(agent)?.spec?.holderIdentity ?? '';
+    return (await this.#options.replicas.isGone(holder)) && this.isResponsible(agent);
   }
 
   /** Why agents had better connect to another replica; undefined if they need not. */
@@ -260,10 +276,11 @@ export class AgentHolds implements AgentRecords {
     }
   }
 
-  /** This replica leads from now on: it records the ends that their holders could not. */
-  leads(): void {
+  /** This replica leads from now on, and records the ends that their holders could not; or it leads no more. */
+  leadershipChanged(isLeader: boolean): void {
     for (const [agent, lease] of this.#leases.entries()) {
-      if (!this.#isHeld(lease)) {
+      this.#review(agent);
+      if (isLeader && !this.#isHeld(lease)) {
         this.#queue.addAfter(agent, this.#options.graceMs ?? graceMs);
         this.#queue.add(agent);
       }
@@ -326,8 +343,7 @@ export class AgentHolds implements AgentRecords {
   /** Tells those who follow `holderOf` of another answer. */
   #review(agent: string): void {
     const holder = this.holderOf(agent);
-    const nobody = this.isResponsible(agent) ? 'nobody, and this replica leads' : '';
-    const now = typeof holder === 'object' ? holder.identity : (holder ?? nobody);
+    const now = typeof holder === 'object' ? holder.identity : (holder ?? this.#leadTerm(agent));
     if ((this.#known.get(agent) ?? '') === now) {
       return;
     }
@@ -337,6 +353,20 @@ export class AgentHolds implements AgentRecords {
       this.#known.set(agent, now);
     }
     this.#options.changed(agent);
+  }
+
+  /**
+   * The term in which this replica leads for an agent that nobody holds; empty: it does not, or has not caught up with what the last
+   * holder wrote. Nobody has written anything for an agent that was never held.
+   */
+  #leadTerm(agent: string): string {
+    const { self, isLeader } = this.#options;
+    const lease = this.#leases.newest(agent);
+    if (!isLeader() || (lease !== undefined && this.#isHeld(lease))) {
+      return '';
+    }
+    const term = `${self.identity} leads after ${lease === undefined ? 'nobody' : termOf(lease)}`;
+    return lease === undefined || this.#catchUps.has(agent, term) ? term : '';
   }
 
   #stopServing(agent: string): void {

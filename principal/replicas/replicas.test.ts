@@ -301,6 +301,44 @@ test('exactly one replica is responsible for what nobody holds; another one when
   await until('another one leads', () => leaders().length === 1);
 });
 
+test('the leader is responsible for what somebody held when it knows what that one wrote, each time', async () => {
+  const server = new LeaseServer();
+  const asked: PromiseWithResolvers<void>[] = [];
+  const caughtUp = () => {
+    const answer = Promise.withResolvers<void>();
+    asked.push(answer);
+    return answer.promise;
+  };
+  const leader = start(server, { caughtUp });
+  await until(() => leader.replicas.isResponsible('edge'));
+  expect(asked, 'nobody ever held it').toEqual([]);
+  const other = start(server);
+  for (const time of [1, 2]) {
+    other.come('edge');
+    await until(() => typeof leader.replicas.directory.holderOf('edge') === 'object');
+    other.leave('edge');
+    await until('it asks', () => asked.length === time);
+    expect(leader.replicas.isResponsible('edge')).toBe(false);
+    asked.at(-1)?.resolve();
+    await until(() => leader.replicas.isResponsible('edge'));
+  }
+});
+
+test('a leader whose watch is behind writes nothing for an agent that somebody holds by now', async () => {
+  const server = new LeaseServer();
+  const leader = start(server);
+  await until(() => leader.replicas.isResponsible('edge'));
+  const other = start(server);
+  await until(() => other.replicas.directory.peers().length === 1 && leader.replicas.directory.peers().length === 1);
+  const write = () => leader.replicas.fence.run('edge', AbortSignal.timeout(2_000), async () => 'written');
+  expect(await write()).toBe('written');
+  leader.blind();
+  other.come('edge');
+  await until(() => other.attached.has('edge'));
+  await expect(write()).rejects.toThrow(FencedError);
+  expect(leader.replicas.isResponsible('edge'), 'it knows by now').toBe(false);
+});
+
 test('two connections of one agent: the newer one wins, and the older one ends', async () => {
   const server = new LeaseServer();
   const [a, b, c] = (await startAll(server, 3)) as [TestReplica, TestReplica, TestReplica];

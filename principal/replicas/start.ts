@@ -108,7 +108,7 @@ export class Replicas {
     });
     this.fence = new WriteFence({
       lease: this.#lease,
-      mayWrite: (agent) => this.isResponsible(agent),
+      mayWrite: (agent) => this.holds.mayWrite(agent),
       timeoutMs: longestWriteMs(timing),
     });
     let holds: AgentHolds | undefined;
@@ -153,9 +153,7 @@ export class Replicas {
       self: this.#lease,
       replicas: this.#live,
       changed: (isLeader) => {
-        if (isLeader) {
-          this.holds.leads();
-        }
+        this.holds.leadershipChanged(isLeader);
         this.#listener?.leadershipChanged(isLeader);
       },
     });

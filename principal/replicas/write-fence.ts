@@ -12,7 +12,7 @@ export class FencedError extends Error {
 export interface WriteFenceOptions {
   readonly lease: Pick<ReplicaLease, 'isCurrent' | 'current'>;
   /** Whether this replica is responsible for the agent; undefined: for what is no agent's. */
-  readonly mayWrite: (agent: string | undefined) => boolean;
+  readonly mayWrite: (agent: string | undefined) => Promise<boolean>;
   /** See {@link longestWriteMs}. */
   readonly timeoutMs: number;
 }
@@ -58,19 +58,27 @@ export class WriteFence {
    */
   async run<R>(agent: string | undefined, signal: AbortSignal, write: () => Promise<R>): Promise<R> {
     const { lease, mayWrite } = this.#options;
-    if (!lease.isCurrent) {
-      await lease.current(signal);
-    }
-    signal.throwIfAborted();
-    if (!mayWrite(agent)) {
-      throw new FencedError(`another replica is responsible for ${agent === undefined ? 'this' : `agent ${agent}`}`);
-    }
     const key = agent ?? '';
-    this.#underWay.set(key, (this.#underWay.get(key) ?? 0) + 1);
-    try {
-      return await write();
-    } finally {
-      this.#ended(key);
+    for (;;) {
+      if (!lease.isCurrent) {
+        await lease.current(signal);
+      }
+      signal.throwIfAborted();
+      // From before the check, so that the agent is not handed over between both.
+      this.#underWay.set(key, (this.#underWay.get(key) ?? 0) + 1);
+      try {
+        if (!(await mayWrite(agent))) {
+          throw new FencedError(
+            `another replica is responsible for ${agent === undefined ? 'this' : `agent ${agent}`}`,
+          );
+        }
+        signal.throwIfAborted();
+        if (lease.isCurrent) {
+          return await write();
+        }
+      } finally {
+        this.#ended(key);
+      }
     }
   }
 

@@ -109,11 +109,13 @@ const mutants: Mutant[] = [
     file: 'replicas/write-fence.ts',
     from: 'if (!lease.isCurrent) {',
     to: 'if (false) {',
+    also: { file: 'replicas/write-fence.ts', from: 'if (lease.isCurrent) {', to: 'if (true) {' },
+    seed: 6600,
   },
   {
     invariant: 'a replica writes where it is responsible',
     file: 'replicas/write-fence.ts',
-    from: 'if (!mayWrite(agent)) {',
+    from: 'if (!(await mayWrite(agent))) {',
     to: 'if (false) {',
   },
   {
@@ -139,8 +141,15 @@ const mutants: Mutant[] = [
   {
     invariant: 'the leader leaves an agent to the replica that holds it',
     file: 'replicas/agent-holds.ts',
-    from: "return holder === '' || !this.#options.replicas.has(holder);",
-    to: 'return true;',
+    from: 'if (!isLeader() || (lease !== undefined && this.#isHeld(lease))) {',
+    to: 'if (!isLeader()) {',
+  },
+  {
+    invariant: 'the leader asks the API server whether somebody holds an agent before it writes for it',
+    file: 'replicas/agent-holds.ts',
+    from: '    await this.#leases.refresh(agent);\n    const',
+    to: '    const',
+    seed: 5600,
   },
 ];
 

@@ -14,8 +14,11 @@ export class LeaseServer {
   #version = 0;
   readonly #watchers = new Set<(type: 'put' | 'delete', lease: Lease, old: Lease | undefined) => void>();
 
-  /** A client and its cache. While `isCut()` says so, requests fail and the watch brings nothing. */
-  connect(isCut: () => boolean): { client: KubeClient; informer: Informer<Lease>; heal(): void } {
+  /** A client and its cache. While `isCut()` or `isBlind()` says so, the watch brings nothing; in the first case, requests fail. */
+  connect(
+    isCut: () => boolean,
+    isBlind: () => boolean = () => false,
+  ): { client: KubeClient; informer: Informer<Lease>; heal(): void } {
     const cache = new Map<string, Lease>();
     const handlers = new Set<InformerHandler<Lease>>();
     const put = (lease: Lease) => {
@@ -40,7 +43,7 @@ export class LeaseServer {
     };
     this.#watchers.add((type, lease) => {
       setTimeout(() => {
-        if (isCut()) {
+        if (isCut() || isBlind()) {
           return;
         }
         if (type === 'put') {
@@ -173,9 +176,13 @@ export class TestReplica {
   readonly #heal: () => void;
   readonly #ended: Promise<void>;
   #isCut = false;
+  #isBlind = false;
 
   constructor(server: LeaseServer, options: TestReplicaOptions = {}) {
-    const { client, informer, heal } = server.connect(() => this.#isCut);
+    const { client, informer, heal } = server.connect(
+      () => this.#isCut,
+      () => this.#isBlind,
+    );
     this.#heal = heal;
     const {
       pod,
@@ -243,8 +250,14 @@ export class TestReplica {
     this.#isCut = true;
   }
 
+  /** From now on its watch brings nothing, though requests are answered. */
+  blind(): void {
+    this.#isBlind = true;
+  }
+
   heal(): void {
     this.#isCut = false;
+    this.#isBlind = false;
     this.#heal();
   }
 
