@@ -195,6 +195,48 @@ test('a refresh that was requested before it is known whose mirror it is has not
   requests.close();
 });
 
+test('a refresh that looks like the one before, whose removal had no answer, is asked for again', () => {
+  const refresh = { 'argocd.argoproj.io/refresh': 'normal' };
+  const updated = 'argocd-agent.argoproj.io/last-updated';
+  const at = (time: string, more = {}) => ({
+    metadata: { ...hubRef, uid: 'm', annotations: { [updated]: time, ...more } },
+    spec: {},
+  });
+  let mirror: Application = at('t0', refresh);
+  const requests = new MirrorRequests({
+    agent: 'a',
+    principalUid: 'p',
+    read: () => mirror,
+    sourceUid: () => 'u',
+    runtime: processRuntime({ debug: nothing, info: nothing, warn: nothing, error: nothing }),
+  });
+  const sent: Message[] = [];
+  requests.connected({ send: (message) => sent.push(message) > 0, acknowledge: nothing });
+  const isAnswered = () => {
+    requests.follow('shop', mirror);
+    requests.acknowledged(sent.at(-1) as { resourceId: string; eventId: string });
+    return requests.received('shop');
+  };
+  const first = isAnswered();
+  expect(requests.context(mirror, first).triggersDelivered).toBe(true);
+  for (const time of ['t1', 't2']) {
+    // What is written is the same for each attempt, except for the time.
+    requests.expect('shop', mirror, at(''), {
+      metadata: { annotations: { 'argocd.argoproj.io/refresh': null, [updated]: time } },
+    });
+  }
+  requests.follow('shop', mirror);
+  expect(requests.context(mirror, first).triggersDelivered, 'it is to be removed still').toBe(true);
+  expect(sent).toHaveLength(1);
+  // No watch has shown the mirror without it.
+  mirror = at('t1', refresh);
+  const second = isAnswered();
+  expect(requests.context(mirror, first).triggersDelivered).toBe(false);
+  expect(sent).toHaveLength(2);
+  expect(requests.context(mirror, second).triggersDelivered).toBe(true);
+  requests.close();
+});
+
 test('a report that came before an operation of its agent stood on the mirror answers that, and no request of a user', () => {
   let mirror: Application = { metadata: { ...hubRef, uid: 'm' }, spec: {} };
   const requests = new MirrorRequests({

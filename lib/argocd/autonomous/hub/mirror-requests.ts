@@ -1,4 +1,4 @@
-import { digestOf, type MergePatch } from '../../../base/index.ts';
+import { BoundedSet, digestOf, type MergePatch } from '../../../base/index.ts';
 import { Outbox, type ResourceKey, type Runtime, type Tuning } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
 import type { ReportContext } from '../../managed/status.ts';
@@ -38,6 +38,9 @@ interface Known {
   readonly isReported?: boolean;
 }
 
+/** Attempts to remove the triggers of one mirror that are remembered while no watch has shown that they are gone. */
+const mostRemovals = 100;
+
 type IntentType = 'spec-update' | 'set-operation' | 'terminate-operation';
 
 /**
@@ -52,6 +55,11 @@ export class MirrorRequests {
   /** The operation on a mirror that the agent has received or is about to receive, or reported itself. */
   readonly #operations = new Map<string, Known>();
   readonly #triggers = new Map<string, Known>();
+  /**
+   * Times of writes that remove a mirror's triggers, as they stand on the mirror afterwards. A trigger beside such a time was set
+   * after that write, whose answer was lost, however much it looks like the answered one.
+   */
+  readonly #removals = new Map<string, BoundedSet<string>>();
   /** Mirror → uid of those whose termination the agent knows or is about to know. */
   readonly #terminating = new Map<string, string>();
 
@@ -114,7 +122,9 @@ export class MirrorRequests {
   /** Detects new requests on a mirror as it is now. */
   follow(name: string, mirror: Application | undefined): void {
     if (mirror === undefined) {
-      const wasKnown = [this.#operations, this.#triggers, this.#terminating].map((known) => known.delete(name));
+      const wasKnown = [this.#operations, this.#triggers, this.#terminating, this.#removals].map((known) =>
+        known.delete(name),
+      );
       if (wasKnown.includes(true)) {
         for (const outbox of this.#outboxes) {
           outbox.changed(this.#key(name));
@@ -139,7 +149,7 @@ export class MirrorRequests {
     const known = this.#operations.get(name);
     const isKnown =
       operation === undefined || (known?.uid === mirror?.metadata.uid && known?.digest === digestOf(operation));
-    const triggers = triggerMark(mirror);
+    const triggers = this.#triggerMark(mirror);
     const passed = this.#triggers.get(name);
     const arePassed = triggers === '' || (passed?.uid === mirror?.metadata.uid && passed?.digest === triggers);
     return {
@@ -157,7 +167,7 @@ export class MirrorRequests {
     const isOwn = known?.isReported === true && known.uid === mirror.metadata.uid && known.digest === mark;
     return {
       operationDelivered: received.operation === mark || isOwn,
-      triggersDelivered: received.triggers === triggerMark(mirror),
+      triggersDelivered: received.triggers === this.#triggerMark(mirror),
       terminating: received.terminating,
     };
   }
@@ -171,6 +181,12 @@ export class MirrorRequests {
     }
     if (source.status?.operationState?.phase === 'Terminating') {
       this.#terminating.set(name, uid);
+    }
+    const written = (patch.metadata as { readonly annotations?: MergePatch } | undefined)?.annotations ?? {};
+    const at = written[annotations.lastUpdated];
+    if (typeof at === 'string' && Object.keys(triggersOf(mirror)).some((trigger) => written[trigger] === null)) {
+      const removals = this.#removals.get(name) ?? new BoundedSet<string>(mostRemovals);
+      this.#removals.set(name, removals.add(at));
     }
   }
 
@@ -222,10 +238,11 @@ export class MirrorRequests {
 
   #followTriggers(name: string, mirror: Application): void {
     const { uid = '' } = mirror.metadata;
-    const digest = triggerMark(mirror);
+    const digest = this.#triggerMark(mirror);
     const known = this.#triggers.get(name);
     if (digest === '') {
       this.#triggers.delete(name);
+      this.#removals.delete(name);
       this.#outbox.withdraw(this.#key(name), 'spec-update');
     } else if (known?.uid !== uid || known.digest !== digest) {
       this.#triggers.set(name, { uid, digest });
@@ -246,6 +263,16 @@ export class MirrorRequests {
       metadata: { ...metadata, annotations: { ...metadata.annotations, [annotations.sourceUid]: sourceUid } },
     };
     return { ...common, object: type === 'spec-update' || operation === undefined ? object : { ...object, operation } };
+  }
+
+  /** A name for the triggers that stand on a mirror, which they share with no others; empty: there are none. */
+  #triggerMark(mirror: Application | undefined): string {
+    const triggers = mirror === undefined ? {} : triggersOf(mirror);
+    if (mirror === undefined || Object.keys(triggers).length === 0) {
+      return '';
+    }
+    const { name, annotations: { [annotations.lastUpdated]: at = '' } = {} } = mirror.metadata;
+    return digestOf(this.#removals.get(name)?.has(at) ? { triggers, at } : triggers);
   }
 
   #key(name: string): ResourceKey {
@@ -270,9 +297,4 @@ function outboxOf({ read, runtime, tuning }: MirrorRequestsOptions): Outbox<Appl
 
 function operationMark(mirror: Application | undefined): string {
   return mirror?.operation === undefined ? '' : digestOf(mirror.operation);
-}
-
-function triggerMark(mirror: Application | undefined): string {
-  const desired = mirror === undefined ? {} : triggersOf(mirror);
-  return Object.keys(desired).length === 0 ? '' : digestOf(desired);
 }
