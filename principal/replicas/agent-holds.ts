@@ -103,8 +103,10 @@ export class AgentHolds implements AgentRecords {
         if (this.#wanted.has(agent)) {
           this.#lose(agent, 'this principal does not know the newest state of its hub: connect again');
           this.#queue.add(agent);
+        } else {
+          // As leader it begins again when it is alive.
+          this.#queue.addAfter(agent, lookAgainMs());
         }
-        this.#review(agent);
       },
       timeoutMs: options.catchUpMs ?? catchUpMs,
       logger: options.logger,
