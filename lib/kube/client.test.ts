@@ -1,7 +1,8 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { hasIpv6, until } from '../base/testing.ts';
-import { type ClientOptions, KubeClient, type ObservedRequest } from './client.ts';
+import { KubeClient } from './client.ts';
+import type { ClientOptions, ObservedRequest } from './client-options.ts';
 import { type ApiError, ConnectionError, isConflict, isGone, isNotFound } from './errors.ts';
 import { configMaps, namespaces } from './resources.ts';
 import { type ScriptedServer, startScriptedServer } from './testing/scripted-server.ts';

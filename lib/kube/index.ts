@@ -5,17 +5,17 @@ export { Informer, type InformerHandler, type InformerOptions } from './cache/in
 export { MultiNamespaceInformer, type MultiNamespaceInformerOptions } from './cache/multi-namespace-informer.ts';
 export type { ReflectorStats } from './cache/reflector.ts';
 export { TextPool } from './cache/text-pool.ts';
-export {
-  type ClientOptions,
-  type DeleteOptions,
-  KubeClient,
-  type ListOptions,
-  type ListPage,
-  type ObservedRequest,
-  type RawRequest,
-  type RequestOptions,
-  type WriteOptions,
-} from './client.ts';
+export { KubeClient } from './client.ts';
+export type {
+  ClientOptions,
+  DeleteOptions,
+  ListOptions,
+  ListPage,
+  ObservedRequest,
+  RawRequest,
+  RequestOptions,
+  WriteOptions,
+} from './client-options.ts';
 export {
   finalizerPatch,
   findCondition,

@@ -1,5 +1,5 @@
 import { abortable, compareVersions } from '../../base/index.ts';
-import type { ListPage } from '../client.ts';
+import type { ListPage } from '../client-options.ts';
 import { type KubeObject, keyOf, type ObjectKey } from '../types.ts';
 
 /** The part of an informer that is needed here. */

@@ -1,6 +1,6 @@
 import type { BackoffOptions } from '../../base/index.ts';
 import { abortable, type Logger } from '../../base/index.ts';
-import type { ListOptions } from '../client.ts';
+import type { ListOptions } from '../client-options.ts';
 import { isForbidden } from '../errors.ts';
 import { type KubeObject, keyOf, type ObjectKey, type ResourceType } from '../types.ts';
 import { cacheCaughtUp } from './caught-up.ts';

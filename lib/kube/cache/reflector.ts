@@ -1,5 +1,6 @@
 import { type BackoffOptions, backoffDelay, compareVersions, type Logger, sleep } from '../../base/index.ts';
-import type { KubeClient, ListOptions } from '../client.ts';
+import type { KubeClient } from '../client.ts';
+import type { ListOptions } from '../client-options.ts';
 import { ApiError, ConnectionError, isGone } from '../errors.ts';
 import type { KubeObject, ResourceType } from '../types.ts';
 import type { WatchEvent } from '../watch.ts';

@@ -1,5 +1,6 @@
 import { onAbort } from '../../base/index.ts';
-import type { KubeClient, ListPage } from '../client.ts';
+import type { KubeClient } from '../client.ts';
+import type { ListPage } from '../client-options.ts';
 import { ApiError } from '../errors.ts';
 import { type KubeObject, keyOf, type ResourceType } from '../types.ts';
 import type { WatchEvent } from '../watch.ts';

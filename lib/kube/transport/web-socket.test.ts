@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { until } from '../../base/testing.ts';
-import { type ClientOptions, KubeClient } from '../client.ts';
+import { KubeClient } from '../client.ts';
+import type { ClientOptions } from '../client-options.ts';
 import { ConnectionError } from '../errors.ts';
 import { type ScriptedServer, startScriptedServer } from '../testing/scripted-server.ts';
 
