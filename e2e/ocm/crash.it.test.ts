@@ -21,8 +21,11 @@ describe('the programs of OCM', () => {
 
   it('tell of the one that ends by itself, with its log, and nothing waits for it', async () => {
     const [cluster = expect.unreachable('a managed cluster')] = testbed.managed;
+    const folder = join(testbed.hub.dir, 'ocm-registration-controller');
+    // Its log has something that can be told from what other programs say.
+    await until(async () => (await readFile(join(folder, 'log'), 'utf8')).includes('ManagedCluster'));
     const joining = ocm.join(cluster).catch((error: Error) => error);
-    process.kill(await processWith(join(testbed.hub.dir, 'ocm-registration-controller', 'config.yaml')), 'SIGKILL');
+    process.kill(await processWith(join(folder, 'config.yaml')), 'SIGKILL');
     const told = /^ocm-registration-controller of hub ended \(signal SIGKILL\)\. The end of \S+log:\n.*ManagedCluster/s;
     expect(await joining).toMatchObject({ message: expect.stringMatching(told) });
     await until(() => expect(crashes).toMatchObject([{ message: expect.stringMatching(told) }]));
