@@ -5,14 +5,11 @@ type Name = 'Applications' | 'AppProjects' | 'Secrets' | 'GPG keys';
 const sharedNames = ['AppProjects', 'Secrets', 'GPG keys'] as const;
 /** Limit for a list and what it shows to arrive, ms. */
 const limitMs = 10_000;
-/** Agents for which lists of their own are under way. */
-const mostAlone = 8;
 
 /**
  * A function that resolves when the caches from which an agent is served have what the API server had at the call. With
- * namespace-based mapping, of Applications only the agent's are asked for, while few agents wait. All else is asked for once for all
- * agents that wait at the same time: a thousand agents that come at once cost neither a thousand lists of the whole fleet nor a
- * thousand of one agent each.
+ * namespace-based mapping, of Applications only the agent's are asked for. All else is asked for once for all agents that
+ * wait at the same time, so that a thousand agents that come at once do not cost a thousand lists of the whole fleet.
  */
 export function freshCaches(
   caches: { readonly [name in Name]: Pick<PrincipalCaches[name], 'caughtUp'> },
@@ -21,20 +18,9 @@ export function freshCaches(
   const sharedOf = (name: Name) => shared(() => withDeadline(end, limitMs, (signal) => caches[name].caughtUp(signal)));
   const all = sharedNames.map(sharedOf);
   const everyApplication = sharedOf('Applications');
-  let alone = 0;
-  const applicationsOf = async (agent: string, signal: AbortSignal) => {
-    if (mapping === 'destination' || alone === mostAlone) {
-      return everyApplication();
-    }
-    alone += 1;
-    try {
-      await caches.Applications.caughtUp(signal, agent);
-    } finally {
-      alone -= 1;
-    }
-  };
   return async (agent, signal) => {
-    await abortable(Promise.all([applicationsOf(agent, signal), ...all.map((caughtUp) => caughtUp())]), signal);
+    const applications = mapping === 'namespace' ? caches.Applications.caughtUp(signal, agent) : everyApplication();
+    await abortable(Promise.all([applications, ...all.map((caughtUp) => caughtUp())]), signal);
   };
 }
 

@@ -24,6 +24,8 @@ const concurrency = 32;
 const graceMs = 30_000;
 const attempts = 5;
 const catchUpMs = 10_000;
+/** How long a leader waits for agents to come to another replica before it catches up for them, ms; and up to as long again. */
+const leadPauseMs = 1_000;
 const cutOff = 'this principal is cut off from its hub: connect again, to another one';
 
 /** How {@link AgentHolds} work. */
@@ -345,6 +347,9 @@ export class AgentHolds implements AgentRecords {
   /** Tells those who follow `holderOf` of another answer. */
   #review(agent: string): void {
     const holder = this.holderOf(agent);
+    if (typeof holder === 'object') {
+      this.#catchUps.forget(agent);
+    }
     const now = typeof holder === 'object' ? holder.identity : (holder ?? this.#leadTerm(agent));
     if ((this.#known.get(agent) ?? '') === now) {
       return;
@@ -368,7 +373,8 @@ export class AgentHolds implements AgentRecords {
       return '';
     }
     const term = `${self.identity} leads after ${lease === undefined ? 'nobody' : termOf(lease)}`;
-    return lease === undefined || this.#catchUps.has(agent, term) ? term : '';
+    const pauseMs = leadPauseMs * (1 + Math.random());
+    return lease === undefined || this.#catchUps.has(agent, term, pauseMs) ? term : '';
   }
 
   #stopServing(agent: string): void {

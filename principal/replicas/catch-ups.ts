@@ -39,8 +39,9 @@ export class CatchUps {
   /**
    * Whether this replica has caught up for the agent in this term. If not, it begins to, and `done` or `failed` is called later.
    * @param term a name that no other term of the agent has
+   * @param pauseMs before it begins
    */
-  has(agent: string, term: string): boolean {
+  has(agent: string, term: string, pauseMs = 0): boolean {
     const known = this.#agents.get(agent);
     if (known?.term === term) {
       return known.isDone;
@@ -48,7 +49,7 @@ export class CatchUps {
     known?.stop.abort();
     const begun: CatchUp = { term, stop: new AbortController(), isDone: false };
     this.#agents.set(agent, begun);
-    void this.#run(agent, begun);
+    void this.#run(agent, begun, pauseMs);
     return false;
   }
 
@@ -65,9 +66,12 @@ export class CatchUps {
     }
   }
 
-  async #run(agent: string, begun: CatchUp): Promise<void> {
+  async #run(agent: string, begun: CatchUp, pauseMs: number): Promise<void> {
     const { caughtUp, done, failed, timeoutMs, logger } = this.#options;
     try {
+      if (pauseMs > 0) {
+        await sleep(pauseMs, begun.stop.signal);
+      }
       await withDeadline(begun.stop.signal, timeoutMs, async (signal) => {
         const backoff = new Backoff(pauses);
         for (;;) {
