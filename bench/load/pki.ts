@@ -1,6 +1,6 @@
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { inspectCertificate, issueCertificate, type KeyCertificate } from '../../lib/pki/index.ts';
+import { inspectCertificate, isIssuedBy, issueCertificate, type KeyCertificate } from '../../lib/pki/index.ts';
 
 /** Certificates are issued in batches, so that the threads that make keys are busy and memory is bounded. */
 const batch = 64;
@@ -14,7 +14,8 @@ export interface AgentCertificates {
 
 /**
  * Client certificates for agents, made once and kept in a folder: `ca.crt`, `ca.key` (the authority that the principal
- * trusts) and `<agent>.crt`, `<agent>.key`. What is missing, or ends within a day, is issued; that needs `ca.key`.
+ * trusts) and `<agent>.crt`, `<agent>.key`. What is missing, ends within a day, or comes from another authority, is issued; that needs
+ * `ca.key`.
  */
 export async function agentCertificates(folder: string, agents: readonly string[]): Promise<AgentCertificates> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -24,7 +25,7 @@ export async function agentCertificates(folder: string, agents: readonly string[
   const pairs = new Map<string, KeyCertificate>();
   for (let from = 0; from < agents.length; from += batch) {
     const some = agents.slice(from, from + batch).map(async (agent) => {
-      pairs.set(agent, (await found(folder, agent)) ?? (await issue(folder, agent, authority)));
+      pairs.set(agent, (await found(folder, agent, ca)) ?? (await issue(folder, agent, authority)));
     });
     await Promise.all(some);
   }
@@ -40,14 +41,15 @@ export async function agentCertificates(folder: string, agents: readonly string[
   };
 }
 
-async function found(folder: string, agent: string): Promise<KeyCertificate | undefined> {
+async function found(folder: string, agent: string, ca: string): Promise<KeyCertificate | undefined> {
   try {
     const [certificate, key] = await Promise.all([
       readFile(join(folder, `${agent}.crt`), 'utf8'),
       readFile(join(folder, `${agent}.key`), 'utf8'),
     ]);
     const { notAfter } = inspectCertificate(certificate);
-    return notAfter.getTime() > Date.now() + 24 * 3_600_000 ? { certificate, key } : undefined;
+    const isLasting = notAfter.getTime() > Date.now() + 24 * 3_600_000;
+    return isLasting && isIssuedBy(certificate, ca) ? { certificate, key } : undefined;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') {
       return undefined;
