@@ -123,6 +123,9 @@ export async function startActiveHub(context: PhaseContext, fence: () => void): 
     hasPeers: () => replicas !== undefined && replicas.directory.peers().length > 0,
     async stop(why) {
       const mayWrite = why !== 'lost';
+      if (why === 'stopped') {
+        source.refuse('the principal is shutting down');
+      }
       servers.endAgents(refusalIn(machine.current) ?? 'the principal is shutting down');
       writing.abort(new Error('this principal is not active any more'));
       await Promise.all([engine.ended, servers.ended]);

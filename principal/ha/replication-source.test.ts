@@ -57,6 +57,17 @@ test('a standby has everything only when it has taken its snapshot', async () =>
   expect(await hub.drained(10_000, true)).toEqual({ objects: 0, isFollowed: false, isKnown: true });
 });
 
+test('a hub that ends takes no standby, and sends one away that has not taken its snapshot', () => {
+  const hub = source();
+  const ended: string[] = [];
+  const named = (name: string) => ({ ...stream, end: () => void ended.push(name) });
+  hub.subscribe(named('in step'), {}, 'hub2').acknowledged(0n);
+  hub.subscribe(named('beginning'), {}, 'hub3');
+  hub.refuse('the principal is shutting down');
+  expect(ended).toEqual(['beginning']);
+  expect(() => hub.subscribe(named('late'), {}, 'hub4')).toThrow('the principal is shutting down');
+});
+
 test('what the API server has taken and the cache does not have yet is waited for', async () => {
   const { promise, resolve } = Promise.withResolvers<void>();
   const informer = { subscribe: () => () => undefined, list: () => [], caughtUp: () => promise };

@@ -65,6 +65,7 @@ export class ReplicationSource {
   /** Called when a standby has acknowledged something or is gone, and when a deletion is sent. */
   readonly #onProgress = new Set<() => void>();
   #lastChange = 0;
+  #refusal: string | undefined;
 
   constructor(options: ReplicationSourceOptions) {
     this.#options = options;
@@ -126,6 +127,9 @@ export class ReplicationSource {
 
   subscribe(stream: ReplicaStream, connection: object, identity: string): ReplicaHandlers {
     const { logger, principalUid, sent, firstAckMs } = this.#options;
+    if (this.#refusal !== undefined) {
+      throw new GrpcError(grpcStatus.unavailable, this.#refusal);
+    }
     if (this.#followers.size >= mostFollowers && !this.#followers.has(connection)) {
       throw new GrpcError(grpcStatus.resourceExhausted, `${mostFollowers} standbys follow this principal already`);
     }
@@ -253,6 +257,14 @@ export class ReplicationSource {
       until - performance.now(),
     );
     return { objects: left(), isFollowed: this.followers.some(({ isReady }) => isReady), isKnown };
+  }
+
+  /** No standby may begin to follow from now on, or go on with its beginning: the end would wait for its snapshot. */
+  refuse(reason: string): void {
+    this.#refusal = reason;
+    for (const { stream } of this.followers.filter(({ isReady }) => !isReady)) {
+      stream.end(new GrpcError(grpcStatus.unavailable, reason));
+    }
   }
 
   /** Ends the streams of all standbys. */
