@@ -68,7 +68,7 @@ const mutants: Mutant[] = [
   {
     invariant: 'a refresh requested on a mirror is kept until the agent has received it',
     file: requests,
-    from: 'triggersDelivered: received.triggers === triggerMark(mirror),',
+    from: 'triggersDelivered: received.triggers === this.#triggerMark(mirror),',
     to: 'triggersDelivered: received !== undefined,',
     seed: 4_730,
   },
