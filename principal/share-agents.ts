@@ -31,9 +31,11 @@ export function shareAgents(options: {
   const changed = (agent: string) => {
     const holder = replicas.directory.holderOf(agent);
     const isManaged = records.modeOf(agent) === 'managed';
-    if (typeof holder === 'object') {
-      // What the leader did for an agent that was away ends.
+    if (holder !== 'here') {
+      // What this one did for the agent as leader ends, or begins again with what its caches have now.
       hub.sync.releaseAgent(agent);
+    }
+    if (typeof holder === 'object') {
       if (!elsewhere.has(agent)) {
         elsewhere.add(agent);
         hub.servedElsewhere(agent, true, isManaged);
@@ -47,12 +49,8 @@ export function shareAgents(options: {
         clusterInfos.disconnected(agent);
       }
     }
-    if (holder === undefined) {
-      // What this one did as leader before began with what its caches had before the last holder's term.
-      hub.sync.releaseAgent(agent);
-      if (replicas.isResponsible(agent)) {
-        takeCare(agent);
-      }
+    if (holder === undefined && replicas.isResponsible(agent)) {
+      takeCare(agent);
     }
   };
   replicas.follow({

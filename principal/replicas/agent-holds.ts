@@ -15,6 +15,7 @@ import { CatchUps, type CatchUpsOptions } from './catch-ups.ts';
 import type { Peer } from './directory.ts';
 import { askerOf, endedHold, handedOverHold, isSameHold, takenHold, termOf, withAsker } from './hold-record.ts';
 import { HoldStore } from './hold-store.ts';
+import { LeadTerms } from './lead-terms.ts';
 import { type LiveReplicas, lookAgainMs } from './live-replicas.ts';
 import type { ReplicaLease } from './replica-lease.ts';
 import type { WriteFence } from './write-fence.ts';
@@ -24,8 +25,6 @@ const concurrency = 32;
 const graceMs = 30_000;
 const attempts = 5;
 const catchUpMs = 10_000;
-/** How long a leader waits for agents to come to another replica before it catches up for them, ms; and up to as long again. */
-const leadPauseMs = 1_000;
 const cutOff = 'this principal is cut off from its hub: connect again, to another one';
 
 /** How {@link AgentHolds} work. */
@@ -82,6 +81,7 @@ export class AgentHolds implements AgentRecords {
   /** Who holds an agent, as those who follow that were told. */
   readonly #known = new Map<string, string>();
   readonly #catchUps: CatchUps;
+  readonly #leads: LeadTerms;
   readonly #startedAt = new Date();
   #isClosing = false;
 
@@ -121,6 +121,8 @@ export class AgentHolds implements AgentRecords {
       seen: (agent, lease) => this.#seen(agent, lease),
       wrote: (agent) => this.#review(agent),
     });
+    const { self, replicas, isLeader } = options;
+    this.#leads = new LeadTerms({ self, replicas, isLeader, leases: this.#leases, catchUps: this.#catchUps });
     this.#leases.follow();
   }
 
@@ -151,21 +153,15 @@ export class AgentHolds implements AgentRecords {
     if (agent === undefined) {
       return this.#options.isLeader();
     }
-    return this.#serving.has(agent) || this.#leadTerm(agent) !== '';
+    return this.#serving.has(agent) || this.#leads.of(agent) !== '';
   }
 
   /**
-   * Whether this replica is responsible for certain. That nobody holds an agent is read past the cache: a leader whose watch of the
-   * Leases is behind would take what the holder writes for what somebody else has changed.
+   * Whether this replica is responsible for certain: see {@link LeadTerms.isCertain}.
    * @throws ApiError or ConnectionError when the API server cannot be asked
    */
   async mayWrite(agent: string | undefined): Promise<boolean> {
-    if (agent === undefined || this.#serving.has(agent) || !this.isResponsible(agent)) {
-      return this.isResponsible(agent);
-    }
-    await this.#leases.refresh(agent);
-    const holder = this.#leases.newest(agent)?.spec?.holderIdentity ?? '';
-    return (await this.#options.replicas.isGone(holder)) && this.isResponsible(agent);
+    return agent === undefined || this.#serving.has(agent) ? this.isResponsible(agent) : this.#leads.isCertain(agent);
   }
 
   /** Why agents had better connect to another replica; undefined if they need not. */
@@ -350,7 +346,7 @@ export class AgentHolds implements AgentRecords {
     if (typeof holder === 'object') {
       this.#catchUps.forget(agent);
     }
-    const now = typeof holder === 'object' ? holder.identity : (holder ?? this.#leadTerm(agent));
+    const now = typeof holder === 'object' ? holder.identity : (holder ?? this.#leads.of(agent));
     if ((this.#known.get(agent) ?? '') === now) {
       return;
     }
@@ -362,21 +358,6 @@ export class AgentHolds implements AgentRecords {
     this.#options.changed(agent);
   }
 
-  /**
-   * The term in which this replica leads for an agent that nobody holds; empty: it does not, or has not caught up with what the last
-   * holder wrote. Nobody has written anything for an agent that was never held.
-   */
-  #leadTerm(agent: string): string {
-    const { self, isLeader } = this.#options;
-    const lease = this.#leases.newest(agent);
-    if (!isLeader() || (lease !== undefined && this.#isHeld(lease))) {
-      return '';
-    }
-    const term = `${self.identity} leads after ${lease === undefined ? 'nobody' : termOf(lease)}`;
-    const pauseMs = leadPauseMs * (1 + Math.random());
-    return lease === undefined || this.#catchUps.has(agent, term, pauseMs) ? term : '';
-  }
-
   #stopServing(agent: string): void {
     if (this.#serving.delete(agent)) {
       this.#options.released(agent);
@@ -385,8 +366,7 @@ export class AgentHolds implements AgentRecords {
   }
 
   #isHeld({ spec }: Lease): boolean {
-    const holder = spec?.holderIdentity ?? '';
-    return holder !== '' && this.#options.replicas.has(holder);
+    return this.#options.replicas.has(spec?.holderIdentity ?? '');
   }
 
   /** Brings the agent's Lease to where it should be, as far as that is this replica's to do. */

@@ -36,6 +36,17 @@ const wrote = (server: LeaseServer, agent: string) =>
 const connected = (server: LeaseServer, agent: string) =>
   leaseOf(server, agent)?.metadata.annotations?.['argocd-agent.argoproj-labs.io/connected'];
 
+/** Caches that have caught up when a test says so. */
+function askedToCatchUp() {
+  const asked: PromiseWithResolvers<void>[] = [];
+  const caughtUp = () => {
+    const answer = Promise.withResolvers<void>();
+    asked.push(answer);
+    return answer.promise;
+  };
+  return { asked, caughtUp };
+}
+
 test('an agent is served after its hold is written, with one write; all know who serves it', async () => {
   const server = new LeaseServer();
   const [a, b] = await pair(server);
@@ -92,12 +103,7 @@ test('an agent that leaves before it is handed over stays nobody’s', async () 
 
 test('an agent is served in a new term when what is known of it is up to date, and at once in the same term', async () => {
   const server = new LeaseServer();
-  const asked: PromiseWithResolvers<void>[] = [];
-  const caughtUp = () => {
-    const answer = Promise.withResolvers<void>();
-    asked.push(answer);
-    return answer.promise;
-  };
+  const { asked, caughtUp } = askedToCatchUp();
   const [a, b] = [start(server, { caughtUp }), start(server)];
   a.come('edge');
   await until('it asks', () => asked.length === 1);
@@ -303,12 +309,7 @@ test('exactly one replica is responsible for what nobody holds; another one when
 
 test('the leader is responsible for what somebody held when it knows what that one wrote, each time', async () => {
   const server = new LeaseServer();
-  const asked: PromiseWithResolvers<void>[] = [];
-  const caughtUp = () => {
-    const answer = Promise.withResolvers<void>();
-    asked.push(answer);
-    return answer.promise;
-  };
+  const { asked, caughtUp } = askedToCatchUp();
   const leader = start(server, { caughtUp });
   await until(() => leader.replicas.isResponsible('edge'));
   expect(asked, 'nobody ever held it').toEqual([]);

@@ -110,13 +110,13 @@ const mutants: Mutant[] = [
     from: 'if (!lease.isCurrent) {',
     to: 'if (false) {',
     also: { file: 'replicas/write-fence.ts', from: 'if (lease.isCurrent) {', to: 'if (true) {' },
-    seed: 2700,
+    seed: 3600,
   },
   {
     invariant: 'a replica writes where it is responsible',
     file: 'replicas/write-fence.ts',
     from: 'if (!(await mayWrite(agent))) {',
-    to: 'if (false) {',
+    to: 'await mayWrite(agent); if (false) {',
   },
   {
     invariant: 'a deposed replica ends its sessions',
@@ -140,8 +140,8 @@ const mutants: Mutant[] = [
   },
   {
     invariant: 'the leader leaves an agent to the replica that holds it',
-    file: 'replicas/agent-holds.ts',
-    from: 'if (!isLeader() || (lease !== undefined && this.#isHeld(lease))) {',
+    file: 'replicas/lead-terms.ts',
+    from: "if (!isLeader() || replicas.has(lease?.spec?.holderIdentity ?? '')) {",
     to: 'if (!isLeader()) {',
   },
 ];

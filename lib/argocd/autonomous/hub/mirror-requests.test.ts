@@ -34,6 +34,12 @@ async function shown() {
   return both;
 }
 
+/** Requests on one mirror, alone. */
+function requestsOn(read: () => Application, sourceUid: () => string | undefined = () => 'u'): MirrorRequests {
+  const runtime = processRuntime({ debug: nothing, info: nothing, warn: nothing, error: nothing });
+  return new MirrorRequests({ agent: 'a', principalUid: 'p', read, sourceUid, runtime });
+}
+
 test('an operation whose setting had no answer, and that has ended since, is not set again', async () => {
   const { lab, agent } = await shown();
   const { objects } = agent.cluster;
@@ -175,13 +181,10 @@ test('a refresh that was requested before it is known whose mirror it is has not
     metadata: { ...hubRef, uid: 'm', annotations: { 'argocd.argoproj.io/refresh': 'normal' } },
     spec: {},
   };
-  const requests = new MirrorRequests({
-    agent: 'a',
-    principalUid: 'p',
-    read: () => mirror,
-    sourceUid: () => sourceUid,
-    runtime: processRuntime({ debug: nothing, info: nothing, warn: nothing, error: nothing }),
-  });
+  const requests = requestsOn(
+    () => mirror,
+    () => sourceUid,
+  );
   requests.follow('shop', mirror);
   expect(requests.context(mirror, requests.received('shop')).triggersDelivered).toBe(false);
   sourceUid = 'u';
@@ -203,13 +206,7 @@ test('a refresh that looks like the one before, whose removal had no answer, is 
     spec: {},
   });
   let mirror: Application = at('t0', refresh);
-  const requests = new MirrorRequests({
-    agent: 'a',
-    principalUid: 'p',
-    read: () => mirror,
-    sourceUid: () => 'u',
-    runtime: processRuntime({ debug: nothing, info: nothing, warn: nothing, error: nothing }),
-  });
+  const requests = requestsOn(() => mirror);
   const sent: Message[] = [];
   requests.connected({ send: (message) => sent.push(message) > 0, acknowledge: nothing });
   const isAnswered = () => {
@@ -239,13 +236,7 @@ test('a refresh that looks like the one before, whose removal had no answer, is 
 
 test('a report that came before an operation of its agent stood on the mirror answers that, and no request of a user', () => {
   let mirror: Application = { metadata: { ...hubRef, uid: 'm' }, spec: {} };
-  const requests = new MirrorRequests({
-    agent: 'a',
-    principalUid: 'p',
-    read: () => mirror,
-    sourceUid: () => 'u',
-    runtime: processRuntime({ debug: nothing, info: nothing, warn: nothing, error: nothing }),
-  });
+  const requests = requestsOn(() => mirror);
   requests.follow('shop', mirror);
   const early = requests.received('shop');
   requests.expect('shop', mirror, { ...mirror, operation }, { operation });
