@@ -310,3 +310,48 @@ test('an operation that is too long for a note is done all the same', async () =
   await lab.run();
   expect(agent.copy()?.operation).toEqual(long);
 });
+
+test.each([
+  ['before it has heard of the end', false],
+  ['since it has heard of the end', true],
+])('the same operation, asked for by the principal %s', async (_, isKnown) => {
+  const lab = new Lab();
+  const agent = lab.agent();
+  let isAcknowledging = true;
+  const connection = {
+    send: (message: Message) => {
+      agent.sent.push(message);
+      if (isAcknowledging) {
+        agent.sync.acknowledged(message);
+      }
+      return true;
+    },
+    acknowledge: () => undefined,
+  };
+  agent.sync.connected(connection, { agent: 'a', principalNamespace: 'argocd' });
+  const metadata = { ...hub().metadata, creationTimestamp: '2026-01-01T00:00:00Z' };
+  const ask = (type: 'create' | 'set-operation', eventId: string, operation?: object) =>
+    agent.sync.receive({ ...incoming(type, { ...hub(operation), metadata }), eventId });
+  ask('create', 'e1');
+  ask('set-operation', 'e2', first);
+  await lab.run();
+  begins(agent, '2026-01-01T00:00:01Z');
+  await lab.run();
+  isAcknowledging = false;
+  ends(agent);
+  await lab.run();
+  const report = sentMessages(agent, 'status-update').at(-1);
+  expect(report?.object.status?.operationState?.phase).toBe('Succeeded');
+  const acknowledge = () => agent.sync.acknowledged({ resourceId: '', eventId: '', ...report });
+  if (isKnown) {
+    acknowledge();
+  }
+  // It has to wait for its turn.
+  ask('create', 'e3');
+  ask('set-operation', 'e4', first);
+  if (!isKnown) {
+    acknowledge();
+  }
+  await lab.run();
+  expect(agent.copy()?.operation).toEqual(isKnown ? first : undefined);
+});

@@ -147,7 +147,7 @@ export class ApplicationCopies implements AgentKind<CopySync> {
     this.#actions = new CopyActions({
       writer: this.#writer,
       view: this.#view,
-      isReported: (ref, startedAt) => this.#reporter.hasReportedEnd(ref, startedAt),
+      reportedEnd: (ref) => this.#reporter.reportedEnd(ref),
     });
     this.#operations = new Operations({
       runtime: options.runtime,
@@ -224,7 +224,9 @@ export class ApplicationCopies implements AgentKind<CopySync> {
       return false;
     }
     const { name, namespace } = message.object.metadata;
-    this.#inbox?.receive({ is: 'message', ref: this.#namespaces.toLocal(name, namespace), message });
+    const ref = this.#namespaces.toLocal(name, namespace);
+    this.#actions.received(ref, message);
+    this.#inbox?.receive({ is: 'message', ref, message });
     return true;
   }
 

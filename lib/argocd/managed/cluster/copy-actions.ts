@@ -21,17 +21,27 @@ export class CopyActions {
 
   readonly #terminations = new Terminations<ApplicationMessage>();
 
-  readonly #isReported: (ref: ObjectRef, startedAt: string) => boolean;
+  readonly #reportedEnd: (ref: ObjectRef) => string | undefined;
+  /** When the last operation had begun whose end the principal knew when it sent a message. */
+  readonly #knownEnds = new WeakMap<ApplicationMessage, string | undefined>();
 
   constructor(options: {
     writer: PlanWriter<Application>;
     view: View<Application>;
-    /** Whether the principal has acknowledged a report of the end of the operation that began then. */
-    isReported: (ref: ObjectRef, startedAt: string) => boolean;
+    /** When the last operation began whose end the principal has acknowledged. */
+    reportedEnd: (ref: ObjectRef) => string | undefined;
   }) {
     this.#writer = options.writer;
     this.#view = options.view;
-    this.#isReported = options.isReported;
+    this.#reportedEnd = options.reportedEnd;
+  }
+
+  /**
+   * A message has come. Acknowledgements that came before it were sent before it, so what they are of the principal knew; those that
+   * come while it waits for its turn say nothing about it.
+   */
+  received(ref: ObjectRef, message: ApplicationMessage): void {
+    this.#knownEnds.set(message, this.#reportedEnd(ref));
   }
 
   /** Starts an operation; `later`: it has to wait. */
@@ -41,7 +51,7 @@ export class CopyActions {
     this.#operations.set(message, before ?? { startedAt });
     let isLater = false;
     const plan = (local: Application | undefined): Plan => {
-      const next = planOperation(message.object, local, before, (time) => this.#isReported(ref, time));
+      const next = planOperation(message.object, local, before, (time) => this.#knownEnds.get(message) === time);
       isLater = next.action === 'later';
       if (next.action === 'update') {
         // If the answer to this attempt is lost, the operation may have run before the next one.

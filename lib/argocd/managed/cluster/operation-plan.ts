@@ -14,7 +14,7 @@ import { withoutNote } from './queued-operation-note.ts';
  * principal that restarted requests again what was not reported as finished.
  * @param before when the operation before this one had started, if an attempt to set this one was already made: its
  * answer may have been lost, and then it shows by having started
- * @param isReported whether the principal has acknowledged a report of the end of the operation that began then
+ * @param isReported whether the principal knew, when it sent the request, that the operation that began then had ended
  */
 export function planOperation(
   hub: Application,

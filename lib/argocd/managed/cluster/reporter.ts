@@ -112,9 +112,9 @@ export class Reporter {
     return this.#messages.acknowledged(resourceId, eventId) || this.#reports.acknowledged(resourceId, eventId);
   }
 
-  /** Whether the principal has acknowledged a report of the end of the operation that began then. */
-  hasReportedEnd(ref: ObjectRef, startedAt: string): boolean {
-    return this.#reportedEnds.get(placeOf(ref)) === startedAt;
+  /** When the last operation began whose end the principal has acknowledged; undefined when it has acknowledged none. */
+  reportedEnd(ref: ObjectRef): string | undefined {
+    return this.#reportedEnds.get(placeOf(ref));
   }
 
   /** The copy, or what is remarked on it, may have changed. */
