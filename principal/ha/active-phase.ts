@@ -48,9 +48,14 @@ export interface ActiveHub {
 /**
  * Starts a principal as if it was alone, and lets standbys follow it.
  * @param fence throws when this principal may write no more
+ * @param bothHadBefore see {@link ReplicationSource.bothHad}
  * @throws FatalError when something is missing; the signal's reason when the phase has ended meanwhile
  */
-export async function startActiveHub(context: PhaseContext, fence: () => void): Promise<ActiveHub> {
+export async function startActiveHub(
+  context: PhaseContext,
+  fence: () => void,
+  bothHadBefore: ReadonlySet<string> | undefined,
+): Promise<ActiveHub> {
   const { settings, ha, loggers, env, machine, metrics } = context;
   const logger: Logger = loggers.root;
   let isWriter = true;
@@ -85,6 +90,7 @@ export async function startActiveHub(context: PhaseContext, fence: () => void): 
       }));
     },
     agentOf: agentsOf,
+    bothHadBefore,
     firstAckMs: ha.firstAckMs,
     sent: () => metrics.forwarded(),
     logger,

@@ -44,6 +44,11 @@ export class DeletedObjects {
     void this.#queue.run(options.signal);
   }
 
+  /** What was added to this one. */
+  get added(): Iterable<string> {
+    return this.#known;
+  }
+
   /** An object that both hubs have had was deleted here. */
   add(key: string): void {
     this.#known.add(key);

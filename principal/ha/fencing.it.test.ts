@@ -109,3 +109,18 @@ test('a restart does not make it active while the other one, which has newer dat
   expect(await hubs.first.admin.promote(true)).toBe('active');
   expect(await last()).not.toBe(before);
 });
+
+test('what is deleted while it waits for the Lease is gone on the other hub, too, when that follows', async () => {
+  const shop = { namespace: hubs.agentName, name: 'shop' };
+  // As if the other one had died before it could annotate it.
+  const unmarked = { metadata: { annotations: { [annotations.onBothHubs]: null } } };
+  await hubs.second.cluster.client.mergePatch(pairApplications, shop, unmarked);
+  proxy.refuse();
+  await until('it has lost the Lease', async () => (await stateOf(hubs.first)) !== 'active', logs());
+  await hubs.first.cluster.client.delete(pairApplications, shop);
+  proxy.heal();
+  await until('it is active again', async () => (await stateOf(hubs.first)) === 'active', logs());
+  hubs.second.principal.start();
+  await until('the other one follows', async () => (await stateOf(hubs.second)) === 'replicating', logs());
+  expect(await hubs.second.cluster.client.get(pairApplications, shop)).toBeUndefined();
+});

@@ -76,6 +76,8 @@ class Pair {
   readonly #metrics: HaMetrics;
   readonly #logger: Logger;
   #active: ActiveHub | undefined;
+  /** What both hubs had when the Lease was lost: what is deleted until this hub has it again is found by comparing. */
+  #bothHad: ReadonlySet<string> | undefined;
   #standby: Standby | undefined;
   #peer: KnownPeer = { isReachable: false, state: undefined };
   /** What runs, and for which role; it ends when the hub has another one. */
@@ -197,7 +199,7 @@ class Pair {
     const unlisten = onAbort(leading, () => ending.abort(leading.reason));
     try {
       const program = this.#programOf(ending.signal);
-      this.#active = await startActiveHub({ ...this.#context(), program }, fence);
+      this.#active = await startActiveHub({ ...this.#context(), program }, fence, this.#bothHad);
       unlisten();
       await aborted(leading);
     } catch (error) {
@@ -220,6 +222,7 @@ class Pair {
     // The Lease is kept until a standby has everything.
     const ends = !isDemoted || this.#changes.isDemotionOrdered || left?.isFollowed === true;
     this.#isLast = ends && this.#active?.hasPeers() !== true;
+    this.#bothHad = isLost ? (this.#active?.source.bothHad() ?? this.#bothHad) : undefined;
     this.#active = undefined;
     ending.abort(new Error('the phase has ended'));
     this.#unregister(registered);
@@ -233,6 +236,7 @@ class Pair {
 
   async #beStandby(): Promise<void> {
     const phase = this.#newPhase('standby');
+    this.#bothHad = undefined;
     this.#machine.to('syncing');
     this.#mirrorFollower();
     const registered = this.#registered();

@@ -7,7 +7,7 @@ import { ReplicationSource } from './replication-source.ts';
 
 const quiet = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 
-function source(kinds: readonly ReplicatedKind[] = []): ReplicationSource {
+function source(kinds: readonly ReplicatedKind[] = [], bothHadBefore?: ReadonlySet<string>): ReplicationSource {
   return new ReplicationSource({
     kinds,
     client: {
@@ -18,6 +18,7 @@ function source(kinds: readonly ReplicatedKind[] = []): ReplicationSource {
     namespace: 'argocd',
     agents: () => [],
     agentOf: () => undefined,
+    bothHadBefore,
     firstAckMs: 60_000,
     sent: () => undefined,
     logger: quiet,
@@ -83,6 +84,21 @@ test('what the API server has taken and the cache does not have yet is waited fo
   expect(order).toEqual(['caught up', 'drained true']);
 });
 
+const object = (name: string, notes = {}): KubeObject => ({
+  metadata: { namespace: 'argocd', name, uid: name, annotations: notes },
+});
+const onBoth = { [annotations.onBothHubs]: 'true' };
+
+/** What a hub says about objects that a standby has and it has not. */
+async function reasonsFor(hub: ReplicationSource, names: readonly string[]): Promise<readonly string[]> {
+  const connection = {};
+  hub.subscribe(stream, connection, 'hub2');
+  const bytes = Buffer.alloc(0);
+  const common = { kind: 'ApplicationSet', namespace: 'argocd', uid: '', specChecksum: bytes, data: bytes };
+  const request = { agentName: '', snapshotSequenceNum: 0n, resources: names.map((name) => ({ ...common, name })) };
+  return (await hub.confirm(request, connection)).results.map(({ reason }) => reason);
+}
+
 test('a standby that follows later is told what was deleted that both hubs had had', async () => {
   type Handler = Parameters<Informer<KubeObject>['subscribe']>[0];
   let handler: Handler = {};
@@ -96,30 +112,21 @@ test('a standby that follows later is told what was deleted that both hubs had h
     caughtUp: async () => undefined,
   };
   const hub = source([kindOf(informer)]);
-  const object = (name: string, notes = {}): KubeObject => ({
-    metadata: { namespace: 'argocd', name, uid: name, annotations: notes },
-  });
-  const onBoth = { [annotations.onBothHubs]: 'true' };
   handler.deleted?.(object('both', onBoth));
   handler.deleted?.(object('never'));
   handler.added?.(object('again', onBoth), false);
-  const connection = {};
-  hub.subscribe(stream, connection, 'hub2');
-  const bytes = Buffer.alloc(0);
-  const { results } = await hub.confirm(
-    {
-      agentName: '',
-      snapshotSequenceNum: 0n,
-      resources: ['both', 'never'].map((name) => ({
-        kind: 'ApplicationSet',
-        namespace: 'argocd',
-        name,
-        uid: '',
-        specChecksum: bytes,
-        data: bytes,
-      })),
-    },
-    connection,
-  );
-  expect(results.map(({ reason }) => reason)).toEqual([deletedHereReason, '']);
+  expect(await reasonsFor(hub, ['both', 'never'])).toEqual([deletedHereReason, '']);
+});
+
+test('it is also told what was deleted while the hub could not see it', async () => {
+  const shows = (objects: readonly KubeObject[]) => {
+    const informer = { subscribe: () => () => undefined, list: () => objects, get: () => undefined };
+    return [kindOf({ ...informer, caughtUp: async () => undefined })];
+  };
+  const first = source(shows([object('stays', onBoth), object('goes', onBoth), object('never')]));
+  const second = source(shows([object('stays', onBoth)]), first.bothHad());
+  const third = source(shows([object('stays', onBoth)]), second.bothHad());
+  for (const hub of [second, third]) {
+    expect(await reasonsFor(hub, ['stays', 'goes', 'never'])).toEqual(['', deletedHereReason, '']);
+  }
 });

@@ -33,6 +33,8 @@ export interface ReplicationSourceOptions {
   agents(): readonly { readonly name: string; readonly mode: string; readonly isConnected: boolean }[];
   /** The agent that has an Application; undefined when none has. */
   agentOf(application: KubeObject): string | undefined;
+  /** The {@link ReplicationSource.bothHad} of the source before, when this hub was the active one all the time. */
+  readonly bothHadBefore?: ReadonlySet<string> | undefined;
   /** Limit for a standby to take its first snapshot, ms. */
   readonly firstAckMs: number;
   /** Called when an event was sent. */
@@ -100,6 +102,21 @@ export class ReplicationSource {
         deleted: (last) => this.#gone(kind, last),
       });
     }
+    this.#compare(options.bothHadBefore ?? new Set());
+  }
+
+  /** Objects that both hubs have had, by key: those that are here, and those that were deleted here. */
+  bothHad(): ReadonlySet<string> {
+    const { kinds } = this.#options;
+    const keys = new Set(this.#deletedHere.added);
+    for (const kind of kinds) {
+      for (const object of kind.informer.list()) {
+        if (kind.includes(object) && wasOnBothHubs(object, kinds)) {
+          keys.add(replicatedKey(kind, object.metadata));
+        }
+      }
+    }
+    return keys;
   }
 
   /** The standbys that follow now. */
@@ -271,6 +288,19 @@ export class ReplicationSource {
   end(reason: string): void {
     for (const { stream } of this.followers) {
       stream.end(new GrpcError(grpcStatus.unavailable, reason));
+    }
+  }
+
+  /** What is not here any more was deleted while this principal could not see it. */
+  #compare(before: ReadonlySet<string>): void {
+    const gone = new Set(before);
+    for (const kind of before.size > 0 ? this.#options.kinds : []) {
+      for (const { metadata } of kind.informer.list()) {
+        gone.delete(replicatedKey(kind, metadata));
+      }
+    }
+    for (const key of gone) {
+      this.#deletedHere.add(key);
     }
   }
 
