@@ -108,6 +108,9 @@ export const deletedHereReason = 'it was deleted after both hubs had it';
 /** Why nothing is told of an object that a standby asks about: it is there, and of one hub alone. */
 export const keptOutReason = 'it exists and is kept out of replication';
 
+/** What argocd-agent's principal says of a cluster Secret that it has not made itself: it is not asked again. */
+export const notTellingReason = 'resource could not be serialized';
+
 /** The ApplicationSet that makes an Application, if it is replicated, too. */
 export function applicationSetOf({ metadata }: KubeObject, kinds: readonly ReplicatedKind[]): KubeObject | undefined {
   const owner = metadata.ownerReferences?.find(isApplicationSet);

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest';
 import { annotations } from '../../lib/argocd/index.ts';
 import { argoApplications } from '../../lib/bridge/index.ts';
 import type { Informer, KubeObject } from '../../lib/kube/index.ts';
-import { type PrimaryConnection, targets } from '../../lib/wire/index.ts';
-import { deletedHereReason, keptOutReason, type ReplicatedKind } from './kinds.ts';
+import { encodeEvent, eventTypes, objectEvent, type PrimaryConnection, targets } from '../../lib/wire/index.ts';
+import { deletedHereReason, keptOutReason, notTellingReason, type ReplicatedKind } from './kinds.ts';
 import { Standby } from './standby.ts';
 import type { StandbyWriter } from './standby-writer.ts';
 
@@ -32,21 +32,48 @@ interface Answer {
 
 const marked = { [annotations.onBothHubs]: 'true' };
 
+/** The Applications of a hub. */
+const applications = (list: readonly KubeObject[]): ReplicatedKind => ({
+  name: 'Application',
+  target: targets.application,
+  type: argoApplications,
+  informer: { list: () => list } as unknown as Informer<KubeObject>,
+  includes: () => true,
+  yields: false,
+});
+
+/** A connection to a hub that has nothing. */
+const toEmptyHub = {
+  snapshot: async () => ({ agents: [], lastSequenceNum: 0n, principalResources: [] }),
+  status: async () => ({ currentSequenceNum: 0n, pendingEvents: 0, lastEventUnix: 0n, connectedReplicas: 1 }),
+  confirm: async () => ({ results: [] }),
+  explain: async () => {
+    throw new Error('the connection works');
+  },
+  destroy: nothing,
+};
+
+const follow = (kind: ReplicatedKind, connection: PrimaryConnection, writer: Partial<StandbyWriter>) =>
+  new Standby({
+    server: 'hub1:443',
+    tls: () => 'plaintext',
+    kinds: [kind],
+    writer: writer as StandbyWriter,
+    agents: nothing,
+    synced: nothing,
+    disconnected: nothing,
+    metrics,
+    connect: async () => connection,
+    logger,
+  });
+
 /** A standby with one Application, which the active hub has no more. `answers` are what that says of it, one after the other. */
 function missingOne(notes: Readonly<Record<string, string>>, ...answers: readonly Answer[]) {
   const said: string[] = [];
   const stop = new AbortController();
-  const web = { metadata: { namespace: 'cluster1', name: 'web', annotations: notes } };
-  const kind: ReplicatedKind = {
-    name: 'Application',
-    target: targets.application,
-    type: argoApplications,
-    informer: { list: () => [web] } as unknown as Informer<KubeObject>,
-    includes: () => true,
-    yields: false,
-  };
   let asked = 0;
   const connection: PrimaryConnection = {
+    ...toEmptyHub,
     subscribe: () => ({
       acknowledge: (sequence) => {
         said.push(`acknowledged ${sequence}`);
@@ -55,30 +82,14 @@ function missingOne(notes: Readonly<Record<string, string>>, ...answers: readonl
       pause: nothing,
       resume: nothing,
     }),
-    snapshot: async () => ({ agents: [], lastSequenceNum: 0n, principalResources: [] }),
-    status: async () => ({ currentSequenceNum: 0n, pendingEvents: 0, lastEventUnix: 0n, connectedReplicas: 1 }),
     confirm: async ({ resources }) => {
       const { status = '', reason = '' } = answers[asked++] ?? {};
       said.push(status);
       return { results: resources.map((resource) => ({ resource, status, reason })) };
     },
-    explain: async () => {
-      throw new Error('the connection works');
-    },
-    destroy: nothing,
   };
-  const standby = new Standby({
-    server: 'hub1:443',
-    tls: () => 'plaintext',
-    kinds: [kind],
-    writer: { remove: async () => void said.push('removed') } as unknown as StandbyWriter,
-    agents: nothing,
-    synced: nothing,
-    disconnected: nothing,
-    metrics,
-    connect: async () => connection,
-    logger,
-  });
+  const web = { metadata: { namespace: 'cluster1', name: 'web', annotations: notes } };
+  const standby = follow(applications([web]), connection, { remove: async () => void said.push('removed') });
   return { said, ended: standby.run(stop.signal) };
 }
 
@@ -92,8 +103,11 @@ test('while the active hub cannot tell of an object, nothing is acknowledged: it
   expect(said).toEqual(['unknown', 'deleted', 'removed', 'acknowledged 0']);
 });
 
-test('an object of the active hub alone is nothing to wait for', async () => {
-  const { said, ended } = missingOne(marked, { status: 'unknown', reason: keptOutReason });
+test.each([
+  ['an object of the active hub alone', keptOutReason],
+  ['an object of which it never tells', notTellingReason],
+])('%s is nothing to wait for', async (_, reason) => {
+  const { said, ended } = missingOne(marked, { status: 'unknown', reason });
   await ended;
   expect(said).toEqual(['unknown', 'acknowledged 0']);
 });
@@ -105,4 +119,37 @@ test('an object of which nobody knew here that both hubs have it goes when it wa
   const never = missingOne({}, { status: 'deleted' });
   await never.ended;
   expect(never.said).toEqual(['deleted', 'acknowledged 0']);
+});
+
+test('defect 9: what an agent has sent is not written, but the hub asked for what it has made of it', async () => {
+  const stop = new AbortController();
+  const said: string[] = [];
+  const metadata = { namespace: 'argocd', name: 'web', uid: 'web-1', resourceVersion: '1' };
+  const origin = { source: 'agent', principalUid: 'hub-1' };
+  const sent = { metadata, spec: { project: 'default' } };
+  const event = encodeEvent(objectEvent(targets.application, eventTypes.create, sent, origin));
+  let snapshots = 0;
+  const connection: PrimaryConnection = {
+    ...toEmptyHub,
+    subscribe: (handlers) => ({
+      acknowledge: (sequence) => {
+        said.push(`acknowledged ${sequence}`);
+        if (sequence === 0n) {
+          handlers.event({ event, agentName: 'a', direction: 'inbound', sequenceNum: 1n, processedAtUnix: 0n });
+        }
+      },
+      pause: nothing,
+      resume: nothing,
+    }),
+    snapshot: async () => {
+      if (++snapshots === 2) {
+        stop.abort();
+      }
+      return toEmptyHub.snapshot();
+    },
+  };
+  const standby = follow(applications([]), connection, { put: async () => void said.push('written') });
+  await standby.run(stop.signal);
+  expect(snapshots).toBe(2);
+  expect(said).toEqual(['acknowledged 0', 'acknowledged 1']);
 });

@@ -16,7 +16,14 @@ import type {
   Resource,
 } from '../../proto/gen/replicationapi/replication.ts';
 import { IncomingChanges } from './incoming-changes.ts';
-import { deletedHereReason, isKeptOut, keptOutReason, type ReplicatedKind, wasOnBothHubs } from './kinds.ts';
+import {
+  deletedHereReason,
+  isKeptOut,
+  keptOutReason,
+  notTellingReason,
+  type ReplicatedKind,
+  wasOnBothHubs,
+} from './kinds.ts';
 import type { StandbyMetrics } from './metrics.ts';
 import { News, replicatedKey } from './news.ts';
 import { type StandbyWriter, UnusableObjectError } from './standby-writer.ts';
@@ -455,7 +462,7 @@ export class Standby {
           await writer.remove(kind, object.metadata, signal, {
             isCurrent: () => !news.isTouched(kind, object.metadata),
           });
-        } else if (answer?.reason !== keptOutReason) {
+        } else if (answer?.reason !== keptOutReason && answer?.reason !== notTellingReason) {
           unknown++;
           news.need();
         }

@@ -19,7 +19,6 @@ import type { ClientTls } from '../tls.ts';
 const connectMs = 15_000;
 /** A snapshot has all objects of a hub. grpc-go's default of 4 MiB, which argocd-agent's standby has, holds some hundred. */
 const maxMessageBytes = 1024 * 1024 * 1024;
-const pingIntervalMs = 10_000;
 
 /** Receives what the active principal sends. */
 export interface PrimaryHandlers {
@@ -60,7 +59,7 @@ export async function connectPrimary(options: {
   readonly signal: AbortSignal;
 }): Promise<PrimaryConnection> {
   const { server, tls, signal } = options;
-  const settings = { server, maxMessageBytes, keepalivePingIntervalMs: pingIntervalMs, signal };
+  const settings = { server, maxMessageBytes, signal };
   const transport = await connect(settings, tls, { connectMs, pingFactor: 1 }).catch(async (error: unknown) => {
     throw await explain(error, undefined, server);
   });
