@@ -91,11 +91,14 @@ export async function startActiveHub(
     },
     agentOf: agentsOf,
     bothHadBefore,
+    cutOff: () => replicas?.cutOff,
     firstAckMs: ha.firstAckMs,
     sent: () => metrics.forwarded(),
     logger,
     signal: program.signal,
   });
+  // It does not know what users change, and would say that its standby has everything.
+  const unfollow = replicas?.onCutOff((why) => source.end(why));
   const authorize = replicationAccess({
     method,
     isBlocked: (fingerprint) => blocklist.has(fingerprint),
@@ -147,6 +150,7 @@ export async function startActiveHub(
       source.end(refusalIn(machine.current) ?? 'the principal is shutting down');
       await servers.closeAgents();
       unlisten();
+      unfollow?.();
       await client.close();
       return left;
     },

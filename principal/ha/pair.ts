@@ -257,6 +257,7 @@ class Pair {
           disconnected: (peer) => {
             this.#peer = peer;
           },
+          isPromoted: () => this.#role.current !== 'standby',
         },
       );
       this.#isServing = true;

@@ -3,11 +3,14 @@ import { annotations } from '../../lib/argocd/index.ts';
 import type { Informer, KubeObject } from '../../lib/kube/index.ts';
 import type { ReplicaStream } from '../../lib/wire/index.ts';
 import { deletedHereReason, hubApplicationSets, type ReplicatedKind } from './kinds.ts';
-import { ReplicationSource } from './replication-source.ts';
+import { ReplicationSource, type ReplicationSourceOptions } from './replication-source.ts';
 
 const quiet = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 
-function source(kinds: readonly ReplicatedKind[] = [], bothHadBefore?: ReadonlySet<string>): ReplicationSource {
+function source(
+  kinds: readonly ReplicatedKind[] = [],
+  { bothHadBefore, cutOff }: Partial<ReplicationSourceOptions> = {},
+): ReplicationSource {
   return new ReplicationSource({
     kinds,
     client: {
@@ -19,6 +22,7 @@ function source(kinds: readonly ReplicatedKind[] = [], bothHadBefore?: ReadonlyS
     agents: () => [],
     agentOf: () => undefined,
     bothHadBefore,
+    cutOff,
     firstAckMs: 60_000,
     sent: () => undefined,
     logger: quiet,
@@ -67,6 +71,15 @@ test('a hub that ends takes no standby, and sends one away that has not taken it
   hub.refuse('the principal is shutting down');
   expect(ended).toEqual(['beginning']);
   expect(() => hub.subscribe(named('late'), {}, 'hub4')).toThrow('the principal is shutting down');
+});
+
+test('a principal that is cut off from its hub takes no standby: another one knows more', () => {
+  let why: string | undefined = 'this principal is cut off from its hub';
+  const hub = source([], { cutOff: () => why });
+  expect(() => hub.subscribe(stream, {}, 'hub2')).toThrow(why);
+  why = undefined;
+  hub.subscribe(stream, {}, 'hub2');
+  expect(hub.followers).toHaveLength(1);
 });
 
 test('what the API server has taken and the cache does not have yet is waited for', async () => {
@@ -124,8 +137,8 @@ test('it is also told what was deleted while the hub could not see it', async ()
     return [kindOf({ ...informer, caughtUp: async () => undefined })];
   };
   const first = source(shows([object('stays', onBoth), object('goes', onBoth), object('never')]));
-  const second = source(shows([object('stays', onBoth)]), first.bothHad());
-  const third = source(shows([object('stays', onBoth)]), second.bothHad());
+  const second = source(shows([object('stays', onBoth)]), { bothHadBefore: first.bothHad() });
+  const third = source(shows([object('stays', onBoth)]), { bothHadBefore: second.bothHad() });
   for (const hub of [second, third]) {
     expect(await reasonsFor(hub, ['stays', 'goes', 'never'])).toEqual(['', deletedHereReason, '']);
   }

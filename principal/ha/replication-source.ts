@@ -35,6 +35,8 @@ export interface ReplicationSourceOptions {
   agentOf(application: KubeObject): string | undefined;
   /** The {@link ReplicationSource.bothHad} of the source before, when this hub was the active one all the time. */
   readonly bothHadBefore?: ReadonlySet<string> | undefined;
+  /** Why standbys had better follow another principal of this hub; undefined if they need not. */
+  readonly cutOff?: (() => string | undefined) | undefined;
   /** Limit for a standby to take its first snapshot, ms. */
   readonly firstAckMs: number;
   /** Called when an event was sent. */
@@ -144,8 +146,9 @@ export class ReplicationSource {
 
   subscribe(stream: ReplicaStream, connection: object, identity: string): ReplicaHandlers {
     const { logger, principalUid, sent, firstAckMs } = this.#options;
-    if (this.#refusal !== undefined) {
-      throw new GrpcError(grpcStatus.unavailable, this.#refusal);
+    const refusal = this.#refusal ?? this.#options.cutOff?.();
+    if (refusal !== undefined) {
+      throw new GrpcError(grpcStatus.unavailable, refusal);
     }
     if (this.#followers.size >= mostFollowers && !this.#followers.has(connection)) {
       throw new GrpcError(grpcStatus.resourceExhausted, `${mostFollowers} standbys follow this principal already`);

@@ -22,6 +22,8 @@ export interface StandbyListener {
   follows(standby: Standby | undefined): void;
   /** The other hub cannot be followed; what is known of it. */
   disconnected(peer: KnownPeer): void;
+  /** Whether this hub is about to become active. */
+  isPromoted(): boolean;
 }
 
 /**
@@ -126,6 +128,7 @@ export async function startStandbyHub(
         }
         listener.disconnected(found);
       },
+      isPromoted: () => listener.isPromoted(),
       metrics,
       logger,
     });

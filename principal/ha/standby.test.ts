@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { annotations } from '../../lib/argocd/index.ts';
+import { abortable } from '../../lib/base/index.ts';
 import { argoApplications } from '../../lib/bridge/index.ts';
 import type { Informer, KubeObject } from '../../lib/kube/index.ts';
 import { encodeEvent, eventTypes, objectEvent, type PrimaryConnection, targets } from '../../lib/wire/index.ts';
@@ -53,8 +54,14 @@ const toEmptyHub = {
   destroy: nothing,
 };
 
-const follow = (kind: ReplicatedKind, connection: PrimaryConnection, writer: Partial<StandbyWriter>) =>
+const follow = (
+  kind: ReplicatedKind,
+  connection: PrimaryConnection,
+  writer: Partial<StandbyWriter>,
+  isPromoted = false,
+) =>
   new Standby({
+    isPromoted: () => isPromoted,
     server: 'hub1:443',
     tls: () => 'plaintext',
     kinds: [kind],
@@ -152,4 +159,38 @@ test('defect 9: what an agent has sent is not written, but the hub asked for wha
   await standby.run(stop.signal);
   expect(snapshots).toBe(2);
   expect(said).toEqual(['acknowledged 0', 'acknowledged 1']);
+});
+
+test.each([
+  ['a hub that becomes active writes what has arrived first', true],
+  ['a standby that ends waits for no write: what is not acknowledged comes again', false],
+])('%s', async (_, isPromoted) => {
+  const stop = new AbortController();
+  const late = Promise.withResolvers<void>();
+  const metadata = { namespace: 'argocd', name: 'web', uid: 'web-1', resourceVersion: '1' };
+  const origin = { source: 'principal', principalUid: 'hub-1' };
+  const event = encodeEvent(objectEvent(targets.application, eventTypes.specUpdate, { metadata }, origin));
+  const connection: PrimaryConnection = {
+    ...toEmptyHub,
+    subscribe: (handlers) => ({
+      acknowledge: (sequence) => {
+        if (sequence === 0n) {
+          handlers.event({ event, agentName: 'a', direction: 'outbound', sequenceNum: 1n, processedAtUnix: 0n });
+        }
+      },
+      pause: nothing,
+      resume: nothing,
+    }),
+  };
+  let isWritten = false;
+  const put = async (_kind: ReplicatedKind, _object: KubeObject, signal: AbortSignal) => {
+    stop.abort();
+    await abortable(late.promise, signal);
+    isWritten = true;
+  };
+  const writer = { put, parse: () => ({ metadata }) };
+  const ended = follow(applications([]), connection, writer, isPromoted).run(stop.signal);
+  setTimeout(() => late.resolve(), 50);
+  await ended;
+  expect(isWritten).toBe(isPromoted);
 });

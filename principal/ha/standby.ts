@@ -39,7 +39,7 @@ const writersOfSnapshot = 16;
  * all of them as objects of both hubs then. An object that this API server never takes must not keep the standby from following.
  */
 const unwrittenMs = 60_000;
-/** How long what has arrived may take to be written when the standby ends. */
+/** How long what has arrived may take to be written before this hub becomes active. */
 const lastWritesMs = 10_000;
 /** Objects asked about at a time. */
 const mostAskedAbout = 5_000;
@@ -60,6 +60,8 @@ export interface StandbyOptions {
   synced(): void;
   /** The connection has ended, or could not be made. `peer`: what the other principal said about itself. */
   disconnected(peer: { readonly isReachable: boolean; readonly state: HaState | undefined }): void;
+  /** Whether this hub is about to become active, so that what has arrived is written first. */
+  isPromoted(): boolean;
   readonly metrics: StandbyMetrics;
   readonly backoff?: typeof defaultBackoff;
   /** Default: connectPrimary. */
@@ -101,7 +103,7 @@ export class Standby {
     return { objects: this.#changes?.lag ?? 0, ms: this.#changes?.lagMs ?? 0 };
   }
 
-  /** Follows until aborted; what was received before is written first, for at most `ms`. */
+  /** Follows until aborted. */
   async run(signal: AbortSignal): Promise<void> {
     const { logger, metrics, server } = this.#options;
     const backoff = new Backoff(this.#options.backoff ?? defaultBackoff);
@@ -208,8 +210,8 @@ export class Standby {
       await this.#reconcile(connection, changes, news, end.signal);
       throw end.signal.reason;
     } finally {
-      if (stop.aborted) {
-        // What has arrived is written before this principal may become active.
+      // Otherwise the next one that follows gets all that is not written.
+      if (stop.aborted && this.#options.isPromoted()) {
         await isWritten(lastWritesMs);
       }
       writing.abort();

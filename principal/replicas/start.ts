@@ -62,6 +62,7 @@ export class Replicas {
   readonly #options: StartReplicasOptions;
   readonly #followers = new Set<(agent: string) => void>();
   readonly #onPeers = new Set<() => void>();
+  readonly #onCutOff = new Set<(why: string) => void>();
   #listener: ReplicaListener | undefined;
   #tellDeposed: ((peer: Peer) => void) | undefined;
 
@@ -91,6 +92,9 @@ export class Replicas {
           'this replica is cut off from the API server and sends its agents away',
         );
         this.holds.stalled();
+        for (const listener of this.#onCutOff) {
+          listener(this.cutOff ?? '');
+        }
       },
       resumed: (ms) => {
         if (ms !== undefined) {
@@ -177,9 +181,15 @@ export class Replicas {
     return this.holds.isResponsible(agent);
   }
 
-  /** Why agents had better connect to another replica; undefined if they need not. */
+  /** Why whoever is connected had better connect to another replica; undefined if they need not. */
   get cutOff(): string | undefined {
     return this.holds.cutOff;
+  }
+
+  /** Has the listener called whenever {@link cutOff} gets a reason, until the returned function is called. */
+  onCutOff(listener: (why: string) => void): () => void {
+    this.#onCutOff.add(listener);
+    return () => this.#onCutOff.delete(listener);
   }
 
   /** Reports to the engine from now on. Call it before `run`. */
