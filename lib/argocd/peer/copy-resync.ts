@@ -16,8 +16,8 @@ export class CopyResync implements Resync {
   readonly #context: ResyncContext<CopySync>;
   /** The source's `request-resource-resync`. It is acknowledged when everything is reported. */
   #asked: ResyncMessage | undefined;
-  /** Every copy was reported on this connection, or is being reported. */
-  #reported = false;
+  /** Every copy was reported on this connection, or is being reported: these. */
+  #reported: ReadonlySet<string> | undefined;
   /** The `request-synced-resource-list`, which marks the end of the reports: to be sent, sent, acknowledged. */
   #list: 'due' | 'posted' | 'done' = 'due';
 
@@ -29,7 +29,7 @@ export class CopyResync implements Resync {
   }
 
   connected(): void {
-    this.#reported = false;
+    this.#reported = undefined;
     if (this.#list !== 'done') {
       this.#requestAll();
       this.#advance();
@@ -81,19 +81,21 @@ export class CopyResync implements Resync {
   }
 
   #requestAll(): void {
-    if (this.#reported) {
+    if (this.#reported !== undefined) {
       return;
     }
-    this.#reported = true;
+    const reported = new Set<string>();
+    this.#reported = reported;
     for (const sync of this.#context.kinds) {
       for (const { ref } of sync.copies()) {
+        reported.add(idOf(sync, ref));
         this.#requestUpdate(sync, ref);
       }
     }
   }
 
   #requestUpdate(sync: CopySync, ref: ObjectRef): void {
-    this.#context.messages.post(`update-${sync.kind}-${ref.namespace}/${ref.name}`, () => ({
+    this.#context.messages.post(`update-${idOf(sync, ref)}`, () => ({
       target: 'resourceResync',
       type: 'request-update',
       payload: sync.reportOf(ref),
@@ -122,10 +124,17 @@ export class CopyResync implements Resync {
     }
   }
 
+  /** Of the copies that were reported. The source takes one that appeared since for missing, and sends what it is to be. */
   #checksum(): string | null {
     const { kinds } = this.#context;
     return resourceListChecksum(
-      kinds.flatMap((sync) => Array.from(sync.copies(), ({ name, uid }) => ({ kind: sync.kind, name, uid }))),
+      kinds.flatMap((sync) =>
+        Array.from(sync.copies())
+          .filter(({ ref }) => this.#reported?.has(idOf(sync, ref)))
+          .map(({ name, uid }) => ({ kind: sync.kind, name, uid })),
+      ),
     );
   }
 }
+
+const idOf = ({ kind }: CopySync, { namespace, name }: ObjectRef): string => `${kind}-${namespace}/${name}`;
