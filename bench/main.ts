@@ -1,6 +1,7 @@
 import { benchController } from './controller/main.ts';
 import { benchHostile } from './hostile/main.ts';
 import { benchLive } from './live/main.ts';
+import { benchHop } from './live/peer-hop.ts';
 import { runLoad } from './load/run.ts';
 import { benchPlan } from './plan/main.ts';
 import { benchPropagation } from './propagation.ts';
@@ -44,6 +45,10 @@ const benchmarks: Record<string, { summary: string; run: (args: string[]) => Pro
   live: {
     summary: "an object, a list, a log and watches of a cluster's API server, directly and through the proxy",
     run: benchLive,
+  },
+  hop: {
+    summary: 'what a request costs that arrives at a principal that does not have its agent',
+    run: benchHop,
   },
   rotation: {
     summary: 'the certificate authority is replaced while 2,000 changes flow to three clusters',
