@@ -37,11 +37,13 @@ export class CopyActions {
   }
 
   /**
-   * A message has come. Acknowledgements that came before it were sent before it, so what they are of the principal knew; those that
+   * A message has come, which may ask for an operation. Acknowledgements that came before it were sent before it, so what they are of the principal knew; those that
    * come while it waits for its turn say nothing about it.
    */
   received(ref: ObjectRef, message: ApplicationMessage): void {
-    this.#knownEnds.set(message, this.#reportedEnd(ref));
+    if (message.object.operation !== undefined) {
+      this.#knownEnds.set(message, this.#reportedEnd(ref));
+    }
   }
 
   /** Starts an operation; `later`: it has to wait. */
