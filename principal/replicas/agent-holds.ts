@@ -56,6 +56,8 @@ export interface AgentHoldsOptions {
 
 type Wanted = ConnectedAgent & {
   readonly since: Date;
+  /** When the connection began that was on record when the agent came here. */
+  readonly recorded: string | undefined;
   /** This replica has asked the holder for the agent. */
   hasAsked: boolean;
 };
@@ -171,7 +173,8 @@ export class AgentHolds implements AgentRecords {
 
   connected(agent: string, details: ConnectedAgent): boolean {
     this.#forgotten.delete(agent);
-    this.#wanted.set(agent, { ...details, since: new Date(), hasAsked: false });
+    const recorded = this.#leases.newest(agent)?.spec?.acquireTime;
+    this.#wanted.set(agent, { ...details, since: new Date(), recorded, hasAsked: false });
     this.#queue.add(agent);
     if (this.#options.self.isStalled) {
       // After the caller has taken note of the session.
@@ -468,6 +471,11 @@ export class AgentHolds implements AgentRecords {
       );
       return undefined;
     }
+    if (isOfNewerConnection(lease, wanted)) {
+      // The stream here waited, as in an outage of the API server, and its agent is gone without a word.
+      this.#lose(agent, 'the agent has connected to another principal since');
+      return undefined;
+    }
     return withAsker(lease, identity);
   }
 
@@ -511,4 +519,12 @@ export class AgentHolds implements AgentRecords {
     const isOurs = lease.spec?.holderIdentity === this.#options.self.identity;
     return endedHold(lease, isOurs ? new Date() : this.lastSeen(agent), this.#forgotten.has(agent));
   }
+}
+
+/**
+ * Whether the agent connected to the holder after it had come here. The times are of two clocks: only a record that was not
+ * there when the agent came can say so, and an agent that comes again is believed.
+ */
+function isOfNewerConnection({ spec }: Lease, { since, recorded }: Wanted): boolean {
+  return spec?.acquireTime !== recorded && new Date(spec?.acquireTime ?? 0) > since;
 }

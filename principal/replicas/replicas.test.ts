@@ -359,6 +359,26 @@ test('two connections of one agent: the newer one wins, and the older one ends',
   expect([a.attached.size, b.attached.size]).toEqual([0, 0]);
 });
 
+test('a replica that could not write does not ask for an agent that has connected to another one since', async () => {
+  const server = new LeaseServer();
+  const timing = { renewMs: 100, deadlineMs: 20_000, durationMs: 30_000 };
+  const [a, b] = [start(server, { timing }), start(server, { timing })];
+  await until(() => [a, b].every(({ replicas }) => replicas.directory.peers().length === 1));
+  a.cut();
+  // The stream here will be dead: its agent goes to the other one, and this one is not told.
+  a.come('edge');
+  const at = Date.now();
+  await until(() => Date.now() > at);
+  b.come('edge');
+  await until(() => b.attached.has('edge'));
+  a.heal();
+  await until('it lets the agent go', () => a.lost.includes('edge'));
+  expect([b.lost, [...b.attached], term(server, 'edge')]).toEqual([[], ['edge'], 1]);
+  // It is believed when it comes again, whatever the clocks say.
+  a.come('edge');
+  await until(() => a.attached.has('edge'));
+});
+
 test('the mode of an agent is remembered by all, and forgotten by all when it leaves the fleet', async () => {
   const server = new LeaseServer();
   const [a, b] = await pair(server);
