@@ -3,8 +3,12 @@ import type { Listed, SourceSync } from './kind-sync.ts';
 import type { RequestUpdate, ResyncMessage } from './messages.ts';
 import type { Resync, ResyncContext } from './peer-sync.ts';
 
-/** Time for a peer that is new to this process to report its copies, before everything is sent to it. */
-const introductionMs = 2_000;
+/**
+ * Time for a peer that is new to this process to acknowledge the request for its copies, counted anew from each report,
+ * before everything is sent to it. Every agent acknowledges it, argocd-agent's too; one that is busy, as when a fleet moves
+ * to another principal, takes seconds. Only a peer that does not know the request waits for all of this.
+ */
+const introductionMs = 30_000;
 /**
  * Time for further reports after the peer has acknowledged the request. argocd-agent's agents send their messages in any
  * order, 100 ms apart; ours acknowledge after their last report.
