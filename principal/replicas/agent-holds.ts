@@ -155,7 +155,7 @@ export class AgentHolds implements AgentRecords {
     if (agent === undefined) {
       return this.#options.isLeader();
     }
-    return this.#serving.has(agent) || this.#leads.of(agent) !== '';
+    return this.#serving.has(agent) || this.#leads.claim(agent) !== '';
   }
 
   /**
@@ -349,7 +349,7 @@ export class AgentHolds implements AgentRecords {
     if (typeof holder === 'object') {
       this.#catchUps.forget(agent);
     }
-    const now = typeof holder === 'object' ? holder.identity : (holder ?? this.#leads.of(agent));
+    const now = typeof holder === 'object' ? holder.identity : (holder ?? this.#leads.claim(agent));
     if ((this.#known.get(agent) ?? '') === now) {
       return;
     }
@@ -430,7 +430,7 @@ export class AgentHolds implements AgentRecords {
         // The cache may be behind, and the hold be given up: it is served when this has been written.
         return next;
       }
-      if (this.#serving.has(agent) || this.#catchUps.has(agent, termOf(lease as Lease))) {
+      if (this.#serving.has(agent) || this.#catchUps.ensure(agent, termOf(lease as Lease))) {
         this.#serve(agent);
       }
       return undefined;

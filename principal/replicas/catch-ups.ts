@@ -37,11 +37,12 @@ export class CatchUps {
   }
 
   /**
-   * Whether this replica has caught up for the agent in this term. If not, it begins to, and `done` or `failed` is called later.
+   * Sees to it that this replica catches up for the agent in this term. True: it has. False: it does, and `done` or `failed` is
+   * called later.
    * @param term a name that no other term of the agent has
    * @param pauseMs before it begins
    */
-  has(agent: string, term: string, pauseMs = 0): boolean {
+  ensure(agent: string, term: string, pauseMs = 0): boolean {
     const known = this.#agents.get(agent);
     if (known?.term === term) {
       return known.isDone;

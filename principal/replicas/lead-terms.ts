@@ -13,7 +13,7 @@ export interface LeadTermsOptions {
   readonly isLeader: () => boolean;
   readonly replicas: Pick<LiveReplicas, 'has' | 'isGone'>;
   readonly leases: Pick<HoldStore, 'newest' | 'refresh'>;
-  readonly catchUps: Pick<CatchUps, 'has'>;
+  readonly catchUps: Pick<CatchUps, 'ensure'>;
 }
 
 /** For which agents this replica, as leader, does what is to be done: those that nobody holds, as soon as it knows their newest state. */
@@ -25,17 +25,17 @@ export class LeadTerms {
   }
 
   /**
-   * A name for the time in which this replica leads for the agent; empty: it does not, or it catches up still with what the last
-   * holder wrote. Nobody has written anything for an agent that was never held.
+   * Leads for the agent if it may, and gives a name for the time in which it does; empty: it does not, or it has to catch up
+   * first with what the last holder wrote, and begins to. Nobody has written anything for an agent that was never held.
    */
-  of(agent: string): string {
+  claim(agent: string): string {
     const { self, isLeader, replicas, leases, catchUps } = this.#options;
     const lease = leases.newest(agent);
     if (!isLeader() || replicas.has(lease?.spec?.holderIdentity ?? '')) {
       return '';
     }
     const term = `${self.identity} leads after ${lease === undefined ? 'nobody' : termOf(lease)}`;
-    return lease === undefined || catchUps.has(agent, term, pauseMs * (1 + Math.random())) ? term : '';
+    return lease === undefined || catchUps.ensure(agent, term, pauseMs * (1 + Math.random())) ? term : '';
   }
 
   /**
@@ -45,11 +45,11 @@ export class LeadTerms {
    */
   async isCertain(agent: string): Promise<boolean> {
     const { replicas, leases } = this.#options;
-    if (this.of(agent) === '') {
+    if (this.claim(agent) === '') {
       return false;
     }
     await leases.refresh(agent);
     const holder = leases.newest(agent)?.spec?.holderIdentity ?? '';
-    return (await replicas.isGone(holder)) && this.of(agent) !== '';
+    return (await replicas.isGone(holder)) && this.claim(agent) !== '';
   }
 }

@@ -92,8 +92,11 @@ export class Replicas {
           'this replica is cut off from the API server and sends its agents away',
         );
         this.holds.stalled();
-        for (const listener of this.#onCutOff) {
-          listener(this.cutOff ?? '');
+        const { cutOff } = this;
+        if (cutOff !== undefined) {
+          for (const listener of this.#onCutOff) {
+            listener(cutOff);
+          }
         }
       },
       resumed: (ms) => {

@@ -31,8 +31,8 @@ const mutants: Mutant[] = [
   {
     invariant: 'an agent is served by a replica that knows what the one before it knew',
     file: 'replicas/agent-holds.ts',
-    from: 'this.#serving.has(agent) || this.#catchUps.has(',
-    to: 'true || this.#catchUps.has(',
+    from: 'this.#serving.has(agent) || this.#catchUps.ensure(',
+    to: 'true || this.#catchUps.ensure(',
   },
   {
     invariant: 'what a replica knew in an earlier term of an agent is not enough',
