@@ -53,6 +53,7 @@ export async function benchReplicas(args: string[]): Promise<void> {
     const context = { hub, names, perAgent, perSecond: options['per-second'], duration: options.seconds, shown };
     const rows: string[][] = [];
     for (let count = 1; count <= options.most; count++) {
+      print(`${count} of at most ${options.most} replicas …`);
       rows.push(await withReplicas(context, count, (fleet, began) => measured(context, fleet, began)));
     }
     const heading = ['replicas', 'all in sync', 'agents/s', 'CPU', 'RSS of each', 'CPU/edit', 'reports p50', 'p99'];
