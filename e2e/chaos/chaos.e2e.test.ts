@@ -12,8 +12,8 @@ test(`whatever happens for a while, all is as it must be afterwards (SEED=${seed
   const verdict = await runChaos({
     seed,
     durationMs: 60_000,
-    hubs: 1,
-    replicas: 3,
+    hubs: 2,
+    replicas: 2,
     clusters: 2,
     applications: 5,
     editEveryMs: 250,
