@@ -74,12 +74,14 @@ export class HubOperator {
   }
 
   async #planned(): Promise<void> {
-    const { stage, users } = this.#options;
+    const { stage, users, log } = this.#options;
     await users.pause();
     await stage.active.setController.end('SIGTERM');
     const pausedAt = performance.now();
     await this.#until('the standby has everything', async () => (await this.#look()) > pausedAt);
+    log(`${stage.standby?.name} has everything`);
     await this.#order(stage.active, 'demote');
+    log(`${stage.active.name} is demoted`);
     await this.#takeOver(Number.POSITIVE_INFINITY);
     this.planned++;
     users.resume();
@@ -188,7 +190,9 @@ export class HubOperator {
     let problem = '';
     const isDone = async () => {
       const states = await Promise.all(hub.principals.map((one) => this.#stateOf(one)));
-      return order === 'promote' ? states.includes('active') : !states.includes('active');
+      // One that has just started does not know yet what its hub is.
+      const isFollowing = states.some((state) => state !== undefined && state !== 'active' && state !== 'recovering');
+      return order === 'promote' ? states.includes('active') : isFollowing && !states.includes('active');
     };
     await this.#until(
       () => `${hub.name} does not ${order}: ${problem}`,
@@ -208,6 +212,7 @@ export class HubOperator {
           return true;
         } catch (error) {
           problem = `${part.name}: ${(error as Error).message}`;
+          this.#options.log(`${order} refused by ${problem}`);
           return false;
         } finally {
           attempts++;
