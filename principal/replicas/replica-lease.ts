@@ -216,16 +216,18 @@ export class ReplicaLease {
     if (outcome === 'deposed') {
       logger.warn({ lease: this.name, identity: this.#identity }, 'this replica was deposed and begins anew');
       this.#lease = undefined;
+      this.#renewedAt = Number.NEGATIVE_INFINITY;
       this.#suspendedAt ??= this.#now();
       deposed();
       this.#identity = this.#newIdentity();
       return;
     }
     if (outcome === 'renewed') {
-      const isGap = startedAt - this.#renewedAt >= timing.deadlineMs;
+      // As it is now: the request may have been under way before the gap began, in a process that stood still.
+      const wasCurrent = this.isCurrent;
       this.#renewedAt = startedAt;
       this.#isStalled = false;
-      if (isGap) {
+      if (!wasCurrent && this.isCurrent) {
         this.#currentSince = this.#now();
         resumed(this.#suspendedAt === undefined ? undefined : this.#now() - this.#suspendedAt);
         this.#suspendedAt = undefined;
