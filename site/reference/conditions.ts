@@ -296,18 +296,15 @@ export function conditionsPage(): string {
     '',
     '## GitOpsCluster',
     '',
-    ...table(fleet),
-    '',
+    ...types(fleet),
     '## ManagedClusterAddOn',
     '',
     'Object `argocd-agent-addon` in the namespace of each cluster.',
     '',
-    ...table(addOn),
-    '',
+    ...types(addOn),
     '## CertificateSigningRequest',
     '',
-    ...table(request),
-    '',
+    ...types(request),
     '## Application',
     '',
     "Argo CD's conditions of Applications have no reason.",
@@ -319,10 +316,19 @@ export function conditionsPage(): string {
   ].join('\n');
 }
 
-function table(texts: Readonly<Record<string, readonly [string, Readonly<Record<string, string>>]>>): string[] {
-  const rows = Object.entries(texts).flatMap(([type, [means, reasons]]) => [
-    `| **\`${type}\`** | | ${cell(means)} |`,
-    ...Object.entries(reasons).map(([reason, text]) => `| | \`${reason}\` | ${cell(text)} |`),
+/** A heading for each type, so that others can link to it. */
+function types(texts: Readonly<Record<string, readonly [string, Readonly<Record<string, string>>]>>): string[] {
+  const other = /\b[A-Z]\w+/g;
+  const linked = (text: string) =>
+    cell(text).replaceAll(other, (word) => (Object.hasOwn(texts, word) ? `[${word}](#${word.toLowerCase()})` : word));
+  return Object.entries(texts).flatMap(([type, [means, reasons]]) => [
+    `### ${type}`,
+    '',
+    cell(means),
+    '',
+    '| Reason | What to do |',
+    '|---|---|',
+    ...Object.entries(reasons).map(([reason, text]) => `| \`${reason}\` | ${linked(text)} |`),
+    '',
   ]);
-  return ['| Type | Reason | |', '|---|---|---|', ...rows];
 }
