@@ -13,7 +13,8 @@ interface Cache<T extends KubeObject> {
 /**
  * Resolves when the cache has what a list shows that is made now: each object in this version or a later one, and none that is
  * not in the list any more. An object that is deleted while the informer has no watch may never be seen: then it goes on
- * waiting.
+ * waiting. What was made and deleted before the list, and of which the cache has seen nothing when it has all else, can still
+ * come and go afterwards.
  * @throws the signal's reason when aborted; what `list` throws
  */
 export async function cacheCaughtUp<T extends KubeObject>(
@@ -24,9 +25,11 @@ export async function cacheCaughtUp<T extends KubeObject>(
   const { promise, resolve } = Promise.withResolvers<void>();
   /** The version that the cache must have; undefined: it must have none of the list's time. */
   const behind = new Map<string, string | undefined>();
+  const listed = new Map<string, T>();
   const deleted = new Map<string, T>();
   let isListed = false;
   let listVersion = '';
+  const isMissing = (object: T) => !listed.has(keyOf(object)) && isUpTo(object, listVersion);
   const look = (object: T) => {
     const key = keyOf(object);
     if (behind.has(key)) {
@@ -45,7 +48,13 @@ export async function cacheCaughtUp<T extends KubeObject>(
     }
   };
   const unfollow = informer.follow({
-    added: look,
+    added: (object) => {
+      // It was made and deleted before the list.
+      if (isListed && isMissing(object)) {
+        behind.set(keyOf(object), undefined);
+      }
+      look(object);
+    },
     updated: (_, now) => look(now),
     deleted: (last) => {
       deleted.set(keyOf(last), last);
@@ -53,7 +62,6 @@ export async function cacheCaughtUp<T extends KubeObject>(
     },
   });
   try {
-    const listed = new Map<string, T>();
     let next: string | undefined;
     do {
       const page = await list(next);
@@ -65,7 +73,7 @@ export async function cacheCaughtUp<T extends KubeObject>(
       next = page.continue;
     } while (next !== undefined);
     for (const object of informer.list()) {
-      if (!listed.has(keyOf(object)) && isUpTo(object, listVersion)) {
+      if (isMissing(object)) {
         behind.set(keyOf(object), undefined);
       }
     }
