@@ -98,6 +98,14 @@ export class View<T extends StoredObject> {
     this.#forget(object, undefined);
   }
 
+  /** The API server has the object in a state in which the cache leaves it out, by its labels. A newer state may come back. */
+  left(object: T): void {
+    const known = this.get(refOf(object))?.metadata;
+    if (known !== undefined && isNewerVersion(object.metadata.resourceVersion, known.resourceVersion)) {
+      this.#forget(object, object.metadata.resourceVersion);
+    }
+  }
+
   #return(object: T): void {
     const uid = object.metadata.uid ?? '';
     const version = this.#gone.get(uid);

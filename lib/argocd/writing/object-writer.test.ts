@@ -1,12 +1,20 @@
 import { expect, test } from 'vitest';
 import { applyMergePatch, type MergePatch } from '../../base/index.ts';
-import { type ObjectRef, type Store, type StoredObject, systemClock, View } from '../../sync/index.ts';
+import {
+  type ObjectRef,
+  type Store,
+  type StoreChange,
+  type StoredObject,
+  systemClock,
+  View,
+} from '../../sync/index.ts';
 import { ObjectWriter } from './object-writer.ts';
 
 interface Thing extends StoredObject {
   readonly status: string;
 }
 
+const log = { debug: () => undefined };
 const ref = { namespace: 'a', name: 'web' };
 const thing = (status: string, resourceVersion: string): Thing => ({
   metadata: { ...ref, uid: 'u', resourceVersion },
@@ -40,7 +48,7 @@ function setting() {
   };
   const view = new View<Thing>({ clock: systemClock, changed: () => undefined, doubted: () => undefined });
   view.follow(store);
-  const writer = new ObjectWriter({ store, view });
+  const writer = new ObjectWriter({ store, view, log });
   const write = (status: string) =>
     writer.run(
       ref,
@@ -78,4 +86,34 @@ test('nor while a write that was given up is under way', async () => {
   resolve();
   expect(await written).toBe('written');
   expect(server.object.status).toBe('old');
+});
+
+test('what the API server has in a state that takes no part leaves the view, and comes back in a newer one', async () => {
+  const known: (string | undefined)[] = [];
+  let listener: ((change: StoreChange<Thing>) => void) | undefined;
+  let found: Thing | 'no answer' = thing('shown', '1');
+  const store = {
+    subscribe: (listen: typeof listener) => {
+      listener = listen;
+      return () => undefined;
+    },
+    read: async () => {
+      if (found === 'no answer') {
+        throw new Error('connection reset');
+      }
+      return found;
+    },
+  } as unknown as Store<Thing>;
+  const changed = (_: ObjectRef, { now }: StoreChange<Thing>) => void known.push(now?.status);
+  const view = new View<Thing>({ clock: systemClock, changed, doubted: () => undefined });
+  view.follow(store);
+  const writer = new ObjectWriter({ store, view, isHidden: ({ status }) => status === 'hidden', log });
+  const { signal } = new AbortController();
+  await writer.check(ref, signal);
+  found = thing('hidden', '2');
+  await writer.check(ref, signal);
+  found = 'no answer';
+  await writer.check(ref, signal);
+  listener?.({ old: undefined, now: thing('shown again', '3') });
+  expect(known).toEqual(['shown', undefined, 'shown again']);
 });

@@ -1,4 +1,4 @@
-import { abortable, BoundedSet, type MergePatch } from '../../base/index.ts';
+import { abortable, BoundedSet, type Logger, type MergePatch } from '../../base/index.ts';
 import { failureOf, type ObjectRef, type Store, type StoredObject, type View } from '../../sync/index.ts';
 import { placeOf } from '../place.ts';
 
@@ -34,6 +34,7 @@ export interface ObjectWriterOptions<T extends StoredObject> {
   readonly isHidden?: ((object: T) => boolean) | undefined;
   /** Makes a namespace that is missing for a creation; without it that is a rejection. */
   readonly ensureNamespace?: ((namespace: string, signal: AbortSignal) => Promise<void>) | undefined;
+  readonly log: Pick<Logger, 'debug'>;
 }
 
 /** Writes of one run. An object that somebody changes in between each of them is left for a later run. */
@@ -101,12 +102,25 @@ export class ObjectWriter<T extends StoredObject> {
     const { store, view, isHidden } = this.#options;
     const before = view.get(ref);
     const now = await store.read(ref, signal);
-    if (now === undefined && before !== undefined) {
-      view.lost(before);
-    } else if (now !== undefined && isHidden?.(now) !== true) {
+    if (now === undefined) {
+      if (before !== undefined) {
+        view.lost(before);
+      }
+    } else if (isHidden?.(now) === true) {
+      view.left(now);
+    } else {
       view.learn(now);
     }
     return now;
+  }
+
+  /** As {@link read}, for a view that doubts what it has: a failure is only logged, as the view asks again. */
+  async check(ref: ObjectRef, signal: AbortSignal): Promise<void> {
+    try {
+      await this.read(ref, signal);
+    } catch (error) {
+      this.#options.log.debug({ object: placeOf(ref), error }, 'not in the cache, and not readable now');
+    }
   }
 
   /** Waits for the end of what was given up, and reads what came of it. */

@@ -47,7 +47,7 @@ export class PlanWriter<T extends StoredObject> {
 
   constructor(options: PlanWriterOptions<T>) {
     this.#options = options;
-    this.#writer = new ObjectWriter(options);
+    this.#writer = new ObjectWriter({ ...options, log: options.runtime.log });
   }
 
   /** Plans and writes until there is nothing more to do for now. Throws when the API server cannot be asked now. */
@@ -140,6 +140,11 @@ export class PlanWriter<T extends StoredObject> {
   /** Reads what the API server has, past the cache. What is hidden stays out of the view. */
   read(ref: ObjectRef, signal: AbortSignal): Promise<T | undefined> {
     return this.#writer.read(ref, signal);
+  }
+
+  /** As {@link read}, for a view that doubts what it has: a failure is only logged, as the view asks again. */
+  check(ref: ObjectRef, signal: AbortSignal): Promise<void> {
+    return this.#writer.check(ref, signal);
   }
 
   #log(ref: ObjectRef, fields: object, done: 'written' | 'deleted'): void {

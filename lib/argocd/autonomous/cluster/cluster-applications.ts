@@ -79,7 +79,7 @@ export class ClusterApplications implements AgentKind<SourceSync> {
   readonly #justDeleted = new Set<string>();
   #inbox: Inbox<Intent> | undefined;
   readonly #peer: SourcePeer<Application>;
-  #isClosed = false;
+  readonly #stop = new AbortController();
   /** What the principal calls this agent. */
   #name = '';
 
@@ -90,8 +90,8 @@ export class ClusterApplications implements AgentKind<SourceSync> {
     this.#view = new View({
       clock: this.#clock,
       changed: (ref) => this.#localChange(ref),
-      // Nothing is created here, so what is known was in the cache.
-      doubted: (ref) => options.runtime.log.debug({ application: placeOf(ref) }, 'not in the cache'),
+      // Nothing is created here, but a refused write has read it past the cache.
+      doubted: (ref) => void this.#writer.check(ref, this.#stop.signal),
     });
     this.#outbox = new Outbox<Application>({
       source: { read: (key) => this.#read(key) },
@@ -214,7 +214,7 @@ export class ClusterApplications implements AgentKind<SourceSync> {
   }
 
   close(): void {
-    this.#isClosed = true;
+    this.#stop.abort();
     this.#peer.close();
   }
 
@@ -236,7 +236,7 @@ export class ClusterApplications implements AgentKind<SourceSync> {
 
   #repeatLater(key: ResourceKey): void {
     this.#clock.after(againMs, () => {
-      if (!this.#isClosed && this.#local(key) !== undefined) {
+      if (!this.#stop.signal.aborted && this.#local(key) !== undefined) {
         this.#outbox.repeat(key);
       }
     });

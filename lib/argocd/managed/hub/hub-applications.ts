@@ -109,7 +109,7 @@ export class HubApplications implements HubKind<SourceSync> {
     this.#view = new View({
       clock: this.#clock,
       changed: (ref, change) => this.#hubChange(ref, change),
-      doubted: (ref) => void this.#check(ref),
+      doubted: (ref) => void this.#writer.check(ref, this.#stop.signal),
     });
     this.#writer = new HubWriter({ store: options.applications, view: this.#view, log: this.#log });
     const { disconnection } = options;
@@ -446,14 +446,6 @@ export class HubApplications implements HubKind<SourceSync> {
     }
     this.#log.info({ agent, application: placeOf(refOf(hub)) }, 'Application is gone on the managed cluster');
     return { metadata: { uid: hub.metadata.uid, finalizers: null } };
-  }
-
-  async #check(ref: ObjectRef): Promise<void> {
-    try {
-      await this.#writer.read(ref, this.#stop.signal);
-    } catch (error) {
-      this.#log.debug({ application: placeOf(ref), error }, 'not in the cache, and not readable now');
-    }
   }
 
   #delivered(agent: string, key: ResourceKey): DeliveredRequests {

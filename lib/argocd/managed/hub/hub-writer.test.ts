@@ -19,7 +19,7 @@ test('an Application that is taken out of synchronisation, and so of the cache, 
   const { signal } = new AbortController();
   const writer = new HubWriter({ store: lab.hub, view, log: lab.common('p').runtime.log });
   lab.hub.objects.create(hubApplication({ name: 'out', labels: { [skipSyncLabel]: 'true' } }));
-  await writer.read({ namespace: 'a', name: 'out' }, signal);
+  await writer.check({ namespace: 'a', name: 'out' }, signal);
   await lab.run(3_600_000);
   expect(view.get({ namespace: 'a', name: 'out' })).toBeUndefined();
   expect(doubted).toEqual([]);

@@ -49,8 +49,8 @@ export class HubWriter {
     return 'done';
   }
 
-  /** Looks at what the API server has. */
-  async read(ref: ObjectRef, signal: AbortSignal): Promise<void> {
-    await this.#writer.read(ref, signal);
+  /** Looks at what the API server has, for a view that doubts what it has. A failure is only logged. */
+  check(ref: ObjectRef, signal: AbortSignal): Promise<void> {
+    return this.#writer.check(ref, signal);
   }
 }
