@@ -18,13 +18,20 @@ const usual = {
   logger: createLogger({ level: 'fatal' }),
 } satisfies Omit<ReplicaLeaseOptions, 'client'>;
 
-/** A Lease with a clock and answers of the test's own: each renewal waits for one. */
-function startLease(options: Partial<ReplicaLeaseOptions>) {
+/** A Lease with a clock and answers of the test's own: each renewal waits for one, and the first creations have none. */
+function startLease(options: Partial<ReplicaLeaseOptions>, lostAnswers = 0) {
   const clock = { now: 0 };
   const renewals: PromiseWithResolvers<void>[] = [];
   const stored = (lease: Lease) => ({ ...lease, metadata: { ...lease.metadata, uid: lease.metadata.name } });
+  const made: string[] = [];
   const client = {
-    create: async (_: unknown, lease: Lease) => stored(lease),
+    create: async (_: unknown, lease: Lease) => {
+      made.push(lease.metadata.name);
+      if (made.length <= lostAnswers) {
+        throw new Error('connection reset');
+      }
+      return stored(lease);
+    },
     get: async () => undefined,
     replace: async (_: unknown, lease: Lease) => {
       const renewal = Promise.withResolvers<void>();
@@ -40,7 +47,7 @@ function startLease(options: Partial<ReplicaLeaseOptions>) {
     stop.abort();
     await ended;
   };
-  return { lease, clock, renewals, end };
+  return { lease, clock, renewals, made, end };
 }
 
 test('who waits to write and gives up leaves nothing behind', async () => {
@@ -104,5 +111,14 @@ test('a replica that was deposed and lives again is not taken for one that canno
   await until(() => renewals.length === 3);
   expect(told).toEqual(['resumed', 'deposed', 'resumed']);
   renewals[2]?.resolve();
+  await end();
+});
+
+test('a Lease whose creation had no answer is not taken up again: others may have deposed it by now', async () => {
+  let resumed = 0;
+  const { lease, made, end } = startLease({ resumed: () => void resumed++ }, 1);
+  await until(() => resumed === 1);
+  expect(new Set(made).size).toBe(2);
+  expect(lease.name).toBe(made[1]);
   await end();
 });

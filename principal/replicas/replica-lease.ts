@@ -1,14 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { type Logger, onAbort, wellKnown, withDeadline } from '../../lib/base/index.ts';
-import {
-  isAlreadyExists,
-  isConflict,
-  isNotFound,
-  type KubeClient,
-  type Lease,
-  leases,
-  rfc3339Micro,
-} from '../../lib/kube/index.ts';
+import { isConflict, isNotFound, type KubeClient, type Lease, leases, rfc3339Micro } from '../../lib/kube/index.ts';
 
 /** The labels of a replica's Lease. */
 export const replicaLabels = {
@@ -304,11 +296,10 @@ export class ReplicaLease {
     try {
       this.#lease = await client.create(leases, lease, { signal });
     } catch (error) {
-      if (!isAlreadyExists(error)) {
-        throw error;
-      }
-      // Ours, when the answer was lost: nobody else knows the name.
-      this.#lease = await client.get(leases, { namespace, name: this.name }, signal);
+      // It may have been made, and others count from then: they may depose it before the next attempt, and nobody comes back
+      // under a name that was deposed.
+      this.#identity = this.#newIdentity();
+      throw error;
     }
     this.#options.started();
   }
