@@ -100,10 +100,14 @@ export class View<T extends StoredObject> {
 
   /** The API server has the object in a state in which the cache leaves it out, by its labels. A newer state may come back. */
   left(object: T): void {
-    const known = this.get(refOf(object))?.metadata;
-    if (known !== undefined && isNewerVersion(object.metadata.resourceVersion, known.resourceVersion)) {
-      this.#forget(object, object.metadata.resourceVersion);
+    const known = this.get(refOf(object));
+    if (known === undefined || !isNewerVersion(object.metadata.resourceVersion, known.metadata.resourceVersion)) {
+      return;
     }
+    if (known.metadata.uid !== object.metadata.uid) {
+      this.lost(known);
+    }
+    this.#forget(object, object.metadata.resourceVersion);
   }
 
   #return(object: T): void {

@@ -16,8 +16,8 @@ interface Thing extends StoredObject {
 
 const log = { debug: () => undefined };
 const ref = { namespace: 'a', name: 'web' };
-const thing = (status: string, resourceVersion: string): Thing => ({
-  metadata: { ...ref, uid: 'u', resourceVersion },
+const thing = (status: string, resourceVersion: string, uid = 'u'): Thing => ({
+  metadata: { ...ref, uid, resourceVersion },
   status,
 });
 
@@ -116,4 +116,7 @@ test('what the API server has in a state that takes no part leaves the view, and
   await writer.check(ref, signal);
   listener?.({ old: undefined, now: thing('shown again', '3') });
   expect(known).toEqual(['shown', undefined, 'shown again']);
+  found = thing('hidden', '4', 'another of this name');
+  await writer.check(ref, signal);
+  expect(known.at(-1)).toBeUndefined();
 });
