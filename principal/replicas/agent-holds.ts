@@ -13,7 +13,16 @@ import type { AgentRecords, ConnectedAgent } from '../sessions/agent-records.ts'
 import { connectionAnnotations } from '../sessions/connection-records.ts';
 import { CatchUps, type CatchUpsOptions } from './catch-ups.ts';
 import type { Peer } from './directory.ts';
-import { askerOf, endedHold, handedOverHold, isSameHold, takenHold, termOf, withAsker } from './hold-record.ts';
+import {
+  askerOf,
+  endedHold,
+  handedOverHold,
+  isOfNewerConnection,
+  isSameHold,
+  takenHold,
+  termOf,
+  withAsker,
+} from './hold-record.ts';
 import { HoldStore } from './hold-store.ts';
 import { LeadTerms } from './lead-terms.ts';
 import { type LiveReplicas, lookAgainMs } from './live-replicas.ts';
@@ -519,12 +528,4 @@ export class AgentHolds implements AgentRecords {
     const isOurs = lease.spec?.holderIdentity === this.#options.self.identity;
     return endedHold(lease, isOurs ? new Date() : this.lastSeen(agent), this.#forgotten.has(agent));
   }
-}
-
-/**
- * Whether the agent connected to the holder after it had come here. The times are of two clocks: only a record that was not
- * there when the agent came can say so, and an agent that comes again is believed.
- */
-function isOfNewerConnection({ spec }: Lease, { since, recorded }: Wanted): boolean {
-  return spec?.acquireTime !== recorded && new Date(spec?.acquireTime ?? 0) > since;
 }

@@ -93,6 +93,17 @@ export function isSameHold(a: Lease | undefined, b: Lease): boolean {
   return brief(a) === brief(b);
 }
 
+/**
+ * Whether the Lease records a newer connection of the agent than one that began at `since`, when `recorded` was on record. The
+ * times are of two clocks: only a record that was not there then can say so, and an agent that comes again is believed.
+ */
+export function isOfNewerConnection(
+  { spec }: Lease,
+  { since, recorded }: { readonly since: Date; readonly recorded: string | undefined },
+): boolean {
+  return spec?.acquireTime !== recorded && new Date(spec?.acquireTime ?? 0) > since;
+}
+
 function withAnnotations(lease: Lease, changes: Readonly<Record<string, string | undefined>>): Lease {
   const annotations = { ...lease.metadata.annotations };
   for (const [name, value] of Object.entries(changes)) {

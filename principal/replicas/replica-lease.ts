@@ -154,13 +154,14 @@ export class ReplicaLease {
     const { timing, logger } = this.#options;
     while (!signal.aborted) {
       const startedAt = this.#now();
+      const { name } = this;
       let outcome: 'renewed' | 'deposed' | 'failed' = 'failed';
       try {
         const attemptMs = Math.max(timing.renewMs, timing.deadlineMs / 2);
         outcome = await withDeadline(signal, attemptMs, (deadline) => this.#renew(deadline));
       } catch (error) {
         if (!signal.aborted) {
-          logger.warn({ error, lease: this.name }, 'this replica cannot renew its Lease');
+          logger.warn({ error, lease: name }, 'this replica cannot renew its Lease');
         }
       }
       if (signal.aborted) {

@@ -318,9 +318,9 @@ export function conditionsPage(): string {
 
 /** A heading for each type, so that others can link to it. */
 function types(texts: Readonly<Record<string, readonly [string, Readonly<Record<string, string>>]>>): string[] {
-  const other = /\b[A-Z]\w+/g;
+  const words = /\b[A-Z]\w+/g;
   const linked = (text: string) =>
-    cell(text).replaceAll(other, (word) => (Object.hasOwn(texts, word) ? `[${word}](#${word.toLowerCase()})` : word));
+    cell(text).replaceAll(words, (word) => (Object.hasOwn(texts, word) ? `[${word}](#${word.toLowerCase()})` : word));
   return Object.entries(texts).flatMap(([type, [means, reasons]]) => [
     `### ${type}`,
     '',

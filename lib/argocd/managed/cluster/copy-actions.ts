@@ -37,8 +37,8 @@ export class CopyActions {
   }
 
   /**
-   * A message has come, which may ask for an operation. Acknowledgements that came before it were sent before it, so what they are of the principal knew; those that
-   * come while it waits for its turn say nothing about it.
+   * A message has come, which may ask for an operation. Acknowledgements that came before it were sent before it, so what they
+   * are of the principal knew; those that come while it waits for its turn say nothing about it.
    */
   received(ref: ObjectRef, message: ApplicationMessage): void {
     if (message.object.operation !== undefined) {
