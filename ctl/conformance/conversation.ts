@@ -11,7 +11,7 @@ export interface ConversationOptions {
   readonly timeoutMs: number;
 }
 
-/** One side of an event stream: what came is kept, and acknowledged unless it is told not to. */
+/** One side of an event stream: what came is kept, and acknowledged unless it is to keep silent about it. */
 export class Conversation {
   /** Everything that came, acknowledgements too, in order. */
   readonly received: WireEvent[] = [];
@@ -19,15 +19,18 @@ export class Conversation {
   readonly #ended = Promise.withResolvers<GrpcError | Error | undefined>();
   #wake = Promise.withResolvers<void>();
   #isOver = false;
-  #acknowledges = true;
+  #isSilentAbout: (event: WireEvent) => boolean = () => false;
 
   constructor(options: ConversationOptions) {
     this.#options = options;
   }
 
-  /** From now on nothing is acknowledged. */
-  keepSilent(): void {
-    this.#acknowledges = false;
+  /**
+   * From now on such events are not acknowledged. A case names only its own: the peer may wait with what the case asks for
+   * until something else is acknowledged, as ours does with everything until its first request of a resync is.
+   */
+  keepSilent(about: (event: WireEvent) => boolean): void {
+    this.#isSilentAbout = about;
   }
 
   send(event: WireEvent): void {
@@ -89,7 +92,7 @@ export class Conversation {
   /** An event has come. */
   take(event: WireEvent): void {
     this.received.push(event);
-    if (this.#acknowledges && !isAcknowledgement(event)) {
+    if (!isAcknowledgement(event) && !this.#isSilentAbout(event)) {
       this.send(acknowledgement(event, this.#options.source));
     }
     this.#news();
