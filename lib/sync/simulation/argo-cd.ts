@@ -86,7 +86,7 @@ export class ArgoCD {
   #finish(ref: { namespace: string; name: string }, uid: string | undefined, startedAt: string): void {
     const app = this.#cluster.get(ref);
     const state = app?.status?.operationState;
-    if (app?.metadata.uid !== uid || state?.startedAt !== startedAt || state.finishedAt !== undefined) {
+    if (app === undefined || app.metadata.uid !== uid || state?.startedAt !== startedAt || isOver(app)) {
       return;
     }
     const phase = state.phase === 'Terminating' ? 'Failed' : 'Succeeded';
@@ -95,6 +95,15 @@ export class ArgoCD {
       status: { operationState: { phase, finishedAt: this.#time.timestamp() } },
     });
   }
+}
+
+/**
+ * Whether its last operation has ended. One that is set again after somebody terminated what had ended already is not over:
+ * Argo CD goes by the phase alone, and ends it.
+ */
+function isOver({ operation, status }: Application): boolean {
+  const { phase, finishedAt } = status?.operationState ?? {};
+  return finishedAt !== undefined && (phase !== 'Terminating' || operation === undefined);
 }
 
 /** What an Application of Applications deploys, by its path; others deploy nothing that matters here. */
