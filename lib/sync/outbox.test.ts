@@ -308,6 +308,20 @@ test('the word of the peer does not override the acknowledgement that is under w
   expect(f.outbox.held(shop)).toEqual({ uid: 'u1', digest: 'new' });
 });
 
+test('a peer that says it has none may have acknowledged since: what goes before it is sent again is deleted there', () => {
+  const f = new Fixture({ random: () => 0.5 });
+  f.connect();
+  f.set('shop', 'u1', 1);
+  f.ack('shop_u1_1');
+  f.take();
+  f.room = 0;
+  f.outbox.peerHolds(shop, undefined);
+  f.remove('shop');
+  f.room = 1;
+  f.outbox.writable();
+  expect(f.take()).toEqual([expect.stringMatching(/^delete shop_u1_1\w*_delete$/)]);
+});
+
 test('repeat sends again under another id, after what is in flight', () => {
   const f = new Fixture({ random: () => 0.5 });
   f.connect();

@@ -246,7 +246,8 @@ export class Outbox<T> {
 
   /**
    * The peer reported its copy; undefined: it has none. While a state or a deletion is in flight, only the existence
-   * counts, because the acknowledgement will be newer. Reports beyond the bounds are ignored.
+   * counts, because the acknowledgement will be newer. A report of none may be older than what the peer acknowledged: what
+   * was sent is sent again, and if the resource goes away first, the deletion is. Reports beyond the bounds are ignored.
    */
   peerHolds(key: ResourceKey, copy: PeerCopy | undefined): void {
     const known = this.#entries.get(keyString(key));
@@ -260,7 +261,9 @@ export class Outbox<T> {
     if (entry.flight === undefined || entry.flight.outcome.is === 'intent') {
       this.#forget(entry);
       entry.held = copy;
-      entry.copies.clear();
+      if (copy !== undefined) {
+        entry.copies.clear();
+      }
     }
     if (copy !== undefined && !entry.copies.has(copy.uid)) {
       entry.copies.set(copy.uid, '');
