@@ -17,7 +17,7 @@ export function kubeStore<T extends StoredObject>(options: {
     subscribe: (listener) =>
       informer.subscribe({
         added: (now) => listener({ old: undefined, now: outside(now) }),
-        updated: (old, now) => listener({ old: outside(old), now: outside(now) }),
+        updated: (old, now, relisted) => listener({ old: outside(old), now: outside(now), relisted }),
         deleted: (old) => listener({ old: outside(old), now: undefined }),
       }),
     read: async (ref, signal) => (await client.get(type, ref, signal)) as unknown as T | undefined,

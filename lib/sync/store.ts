@@ -49,6 +49,8 @@ export interface Store<T extends StoredObject> {
 export interface StoreChange<T> {
   readonly old: T | undefined;
   readonly now: T | undefined;
+  /** The cache learned it from a list, after a gap of its watch: there may have been other changes in between. */
+  readonly relisted?: boolean | undefined;
 }
 
 /** What a failed write means for the writer. */

@@ -47,7 +47,7 @@ export class View<T extends StoredObject> {
   /** Follows a store until the returned function is called. */
   follow(store: Pick<Store<T>, 'subscribe'>): () => void {
     this.#following = true;
-    const unsubscribe = store.subscribe(({ old, now }) => {
+    const unsubscribe = store.subscribe(({ old, now, relisted }) => {
       const object = now ?? old;
       if (object === undefined) {
         return;
@@ -55,7 +55,7 @@ export class View<T extends StoredObject> {
       if (now !== undefined) {
         this.#cached.add(now.metadata.uid ?? '');
         this.#return(now);
-        if (!this.#take(now)) {
+        if (!this.#take(now, relisted)) {
           this.#share(now);
         }
       } else {
@@ -118,7 +118,7 @@ export class View<T extends StoredObject> {
     }
   }
 
-  #take(object: T): boolean {
+  #take(object: T, relisted?: boolean): boolean {
     const ref = refOf(object);
     const known = this.get(ref);
     if (
@@ -127,7 +127,7 @@ export class View<T extends StoredObject> {
     ) {
       return false;
     }
-    this.#set(ref, object);
+    this.#set(ref, object, relisted);
     return true;
   }
 
@@ -165,7 +165,7 @@ export class View<T extends StoredObject> {
     }
   }
 
-  #set(ref: ObjectRef, now: T | undefined): void {
+  #set(ref: ObjectRef, now: T | undefined, relisted?: boolean): void {
     const id = `${ref.namespace}/${ref.name}`;
     const old = this.#objects.get(id);
     if (now === undefined) {
@@ -173,7 +173,7 @@ export class View<T extends StoredObject> {
     } else {
       this.#objects.set(id, now);
     }
-    this.#options.changed(ref, { old, now });
+    this.#options.changed(ref, { old, now, relisted });
   }
 }
 

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import type { MergePatch } from '../../base/index.ts';
 import { processRuntime, type Store } from '../../sync/index.ts';
 import { type Application, annotations, HubApplications, HubSync, type Message } from '../index.ts';
+import { hubApplication, Lab } from '../testing/lab.ts';
 
 beforeAll(() => void vi.useFakeTimers());
 afterAll(() => void vi.useRealTimers());
@@ -68,4 +69,25 @@ test('a report that no API server would take is given up', async () => {
   const { patches, acknowledged } = await reportTo(422, Number.POSITIVE_INFINITY);
   expect(patches).toEqual([]);
   expect(acknowledged).toHaveLength(1);
+});
+
+test('a status that another agent reported, in a gap of the watch, is replaced by that of the agent that has the Application', async () => {
+  const lab = new Lab();
+  const ref = { namespace: 'one', name: 'shop' };
+  const principal = lab.principal({ agentOf: ({ spec }) => spec.destination?.name });
+  const agent = lab.agent();
+  lab.join(principal, agent, 'one');
+  lab.hub.objects.create(hubApplication({ namespace: 'one' }, { spec: { destination: { name: 'one' } } }));
+  await lab.run(5_000);
+  agent.cluster.objects.patch({ namespace: 'argocd', name: 'shop' }, { status: { health: { status: 'Healthy' } } });
+  await lab.run(5_000);
+  expect(lab.hub.objects.get(ref)?.status?.health?.status).toBe('Healthy');
+
+  const relist = lab.hub.breakWatch();
+  lab.hub.objects.patch(ref, { spec: { destination: { name: 'two' } } });
+  lab.hub.objects.patch(ref, { status: { health: { status: 'Missing' } } });
+  lab.hub.objects.patch(ref, { spec: { destination: { name: 'one' } } });
+  relist();
+  await lab.run(5_000);
+  expect(lab.hub.objects.get(ref)?.status?.health?.status).toBe('Healthy');
 });

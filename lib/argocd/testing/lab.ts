@@ -28,6 +28,7 @@ export class LabCluster<K extends keyof Kinds = 'Application'> implements Store<
   /** Writes through the store. */
   writes = 0;
   readonly #listeners = new Set<(change: StoreChange<Kinds[K]>) => void>();
+  #isWatchBroken = false;
   /** Objects that the cache does not show, as those that a label selector leaves out. */
   isHidden: (object: Kinds[K]) => boolean = () => false;
 
@@ -54,7 +55,32 @@ export class LabCluster<K extends keyof Kinds = 'Application'> implements Store<
     });
   }
 
+  /** The watch breaks. When the returned function is called, a list shows what is different since then. */
+  breakWatch(): () => void {
+    const before = new Map(this.objects.list().map((object) => [object.metadata.uid, object]));
+    this.#isWatchBroken = true;
+    return () => {
+      this.#isWatchBroken = false;
+      const listed = this.objects.list();
+      const gone = [...before.values()].filter(({ metadata }) =>
+        listed.every((now) => now.metadata.uid !== metadata.uid),
+      );
+      for (const old of gone) {
+        this.#notify(frozen({ old, now: undefined }));
+      }
+      for (const now of listed) {
+        const old = before.get(now.metadata.uid);
+        if (old !== now) {
+          this.#notify(frozen({ old, now, relisted: old !== undefined }));
+        }
+      }
+    };
+  }
+
   #notify(change: StoreChange<Kinds[K]>): void {
+    if (this.#isWatchBroken) {
+      return;
+    }
     for (const listener of this.#listeners) {
       listener(change);
     }

@@ -32,7 +32,7 @@ function informer(options: Partial<InformerOptions<ConfigMap>> = {}) {
   const made = new Informer({ client: kind, type: configMaps, backoff: { initialMs: 1, maxMs: 4 }, ...options });
   made.subscribe({
     added: (o, initial) => log.push(`${initial ? 'initial' : 'added'} ${text(o)}`),
-    updated: (old, now) => log.push(`updated ${text(old)} -> ${text(now)}`),
+    updated: (old, now, relisted) => log.push(`${relisted ? 'relisted' : 'updated'} ${text(old)} -> ${text(now)}`),
     deleted: (o) => log.push(`deleted ${text(o)}`),
   });
   return made;
@@ -173,7 +173,7 @@ test.each(['as an event', 'as an answer'])(
       'deleted reborn=1',
       'added reborn=2',
       'added new=1',
-      'updated changes=1 -> changes=2',
+      'relisted changes=1 -> changes=2',
     ]);
     expect(i.list().map(text).sort()).toEqual(['changes=2', 'new=1', 'reborn=2', 'stays=1']);
     kind.put(map('stays', '2'));
@@ -341,7 +341,7 @@ test('a page is shrunk before the next one arrives, and known objects are not ke
     kind.put(map('m0', '2'));
     kind.compact();
   });
-  await until(() => expect(log.at(-1)).toBe('updated m0=1 -> m0=2'));
+  await until(() => expect(log.at(-1)).toBe('relisted m0=1 -> m0=2'));
   expect(shrunk).toHaveLength(1);
   expect(i.get({ namespace: 'ns', name: 'm1' })).toBe(known);
 });

@@ -14,7 +14,8 @@ import { type ReflectedClient, type ReflectorStats, reflect } from './reflector.
 export interface InformerHandler<T extends KubeObject> {
   /** `initial`: the object was there when the informer or this subscription began. */
   added?(object: T, initial: boolean): void;
-  updated?(old: T, now: T): void;
+  /** `relisted`: the change comes from a list after a gap, and what was in between is not known. */
+  updated?(old: T, now: T, relisted?: boolean): void;
   /** `last` is the last state known; after a gap it may lack the final changes. */
   deleted?(last: T): void;
 }
@@ -214,7 +215,7 @@ export class Informer<T extends KubeObject> {
       this.#notifyAdded(object, isInitial);
     }
     for (const [old, now] of updated) {
-      this.#notifyUpdated(old, now);
+      this.#notifyUpdated(old, now, true);
     }
     this.#firstList.resolve();
   }
@@ -236,7 +237,7 @@ export class Informer<T extends KubeObject> {
     const now = this.#prepared(object);
     this.#store.set(now);
     if (old && isSameObject(old, now)) {
-      this.#notifyUpdated(old, now);
+      this.#notifyUpdated(old, now, false);
       return;
     }
     if (old) {
@@ -265,9 +266,9 @@ export class Informer<T extends KubeObject> {
     }
   }
 
-  #notifyUpdated(old: T, now: T): void {
+  #notifyUpdated(old: T, now: T, relisted: boolean): void {
     for (const handler of [...this.#handlers]) {
-      this.#call(handler, now, () => handler.updated?.(old, now));
+      this.#call(handler, now, () => handler.updated?.(old, now, relisted));
     }
   }
 

@@ -1,4 +1,4 @@
-import type { Logger, MergePatch } from '../../../base/index.ts';
+import { isEqual, type Logger, type MergePatch } from '../../../base/index.ts';
 import {
   type Clock,
   type InboxOutcome,
@@ -293,7 +293,7 @@ export class HubApplications implements HubKind<SourceSync> {
     return snapshot;
   }
 
-  #hubChange(ref: ObjectRef, { old, now }: StoreChange<Application>): void {
+  #hubChange(ref: ObjectRef, { old, now, relisted }: StoreChange<Application>): void {
     const key = keyOf(ref);
     const before = old === undefined ? undefined : this.#options.agentOf(old);
     const agent = now === undefined ? undefined : this.#options.agentOf(now);
@@ -317,11 +317,12 @@ export class HubApplications implements HubKind<SourceSync> {
       return;
     }
     this.#requests.follow(peer, key, now);
-    if (old === undefined || before === agent) {
-      peer.changed(key);
-    } else {
+    const mayHaveReturned = relisted === true && !isEqual(old?.status, now.status);
+    if (old !== undefined && (before !== agent || mayHaveReturned)) {
       // It came from another agent, whose status it may carry: if this agent has it still, it has to report again.
       peer.repeat(key);
+    } else {
+      peer.changed(key);
     }
   }
 
