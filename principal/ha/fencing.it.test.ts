@@ -7,7 +7,7 @@ import { application, namespace, pairApplications, startTwoHubs, type TwoHubs } 
 import { borrowCluster, type SharedCluster } from '../../e2e/testbed/index.ts';
 import { annotations } from '../../lib/argocd/index.ts';
 import { until } from '../../lib/base/testing.ts';
-import { leases, namespaces } from '../../lib/kube/index.ts';
+import { configMaps, leases, namespaces } from '../../lib/kube/index.ts';
 
 // A Lease in a third cluster says who is active. The active hub is cut off from that cluster, and from nothing else: it stops
 // before the other one becomes active, and follows it when it can see the Lease again.
@@ -47,6 +47,8 @@ const logs = () => ({
   details: () =>
     [hubs.first.principal, hubs.second.principal, hubs.agent].map(({ output }) => output.slice(-3_000)).join('\n---\n'),
 });
+// As if a hub had died before it could annotate an object.
+const unmarked = { metadata: { annotations: { [annotations.onBothHubs]: null } } };
 const stateOf = async (hub: TwoHubs['first']) => (await hub.admin.status()).state;
 const holder = async () => (await third.client.get(leases, lease))?.spec?.holderIdentity ?? '';
 const copies = async () =>
@@ -112,8 +114,6 @@ test('a restart does not make it active while the other one, which has newer dat
 
 test('what is deleted while it waits for the Lease is gone on the other hub, too, when that follows', async () => {
   const shop = { namespace: hubs.agentName, name: 'shop' };
-  // As if the other one had died before it could annotate it.
-  const unmarked = { metadata: { annotations: { [annotations.onBothHubs]: null } } };
   await hubs.second.cluster.client.mergePatch(pairApplications, shop, unmarked);
   proxy.refuse();
   await until('it has lost the Lease', async () => (await stateOf(hubs.first)) !== 'active', logs());
@@ -123,4 +123,23 @@ test('what is deleted while it waits for the Lease is gone on the other hub, too
   hubs.second.principal.start();
   await until('the other one follows', async () => (await stateOf(hubs.second)) === 'replicating', logs());
   expect(await hubs.second.cluster.client.get(pairApplications, shop)).toBeUndefined();
+});
+
+test('what is deleted while it is about to become active is gone on the other hub, too, when that follows', async () => {
+  const { client } = hubs.second.cluster;
+  const late = { namespace: hubs.agentName, name: 'late' };
+  await hubs.first.cluster.client.create(pairApplications, application(late));
+  await until('the standby has it', async () => (await client.get(pairApplications, late)) !== undefined, logs());
+  await hubs.first.cluster.client.mergePatch(pairApplications, late, unmarked);
+  await hubs.first.principal.stop('SIGKILL');
+  const deletions = async () =>
+    (await client.get(configMaps, { namespace, name: 'argocd-agent-deleted-objects' }))?.metadata.resourceVersion;
+  const before = await deletions();
+  const promotion = hubs.second.admin.promote(true);
+  await until('it waits for the Lease', async () => (await deletions()) !== before, logs());
+  await client.delete(pairApplications, late);
+  expect(await promotion).toBe('active');
+  hubs.first.principal.start();
+  await until('the other one follows', async () => (await stateOf(hubs.first)) === 'replicating', logs());
+  expect(await hubs.first.cluster.client.get(pairApplications, late)).toBeUndefined();
 });

@@ -2,7 +2,8 @@ import { annotations } from '../../lib/argocd/index.ts';
 import type { Logger } from '../../lib/base/index.ts';
 import { isInvalid, isNotFound, type KubeClient, type KubeObject, WorkQueue } from '../../lib/kube/index.ts';
 import { principalFieldManager } from '../namespaces.ts';
-import { applicationSetOf, type ReplicatedKind, saysOnBothHubs } from './kinds.ts';
+import { applicationSetOf, type ReplicatedKind, saysOnBothHubs, wasOnBothHubs } from './kinds.ts';
+import { replicatedKey } from './news.ts';
 
 /**
  * Marks the objects that a standby has. When the roles have changed, an object that the active hub does not have was deleted
@@ -82,4 +83,17 @@ export class OnBothHubs {
     this.#waiting.delete(uid);
     this.#done.add(uid);
   }
+}
+
+/** Objects here that both hubs have had, by {@link replicatedKey}, as far as the caches know. */
+export function keysOnBothHubs(kinds: readonly ReplicatedKind[]): Set<string> {
+  const keys = new Set<string>();
+  for (const kind of kinds) {
+    for (const object of kind.informer.list()) {
+      if (kind.includes(object) && wasOnBothHubs(object, kinds)) {
+        keys.add(replicatedKey(kind, object.metadata));
+      }
+    }
+  }
+  return keys;
 }

@@ -76,7 +76,10 @@ class Pair {
   readonly #metrics: HaMetrics;
   readonly #logger: Logger;
   #active: ActiveHub | undefined;
-  /** What both hubs had when the Lease was lost: what is deleted until this hub has it again is found by comparing. */
+  /**
+   * What both hubs had when the Lease was lost, or as this one stopped following: what is deleted until this principal has caches as
+   * an active one is found by comparing.
+   */
   #bothHad: ReadonlySet<string> | undefined;
   #standby: Standby | undefined;
   #peer: KnownPeer = { isReachable: false, state: undefined };
@@ -263,6 +266,7 @@ class Pair {
       this.#isServing = true;
       this.#showHealth();
       await hub.ended;
+      this.#bothHad = hub.bothHad();
     } catch (error) {
       if (!phase.aborted) {
         throw error;

@@ -14,7 +14,7 @@ import { DeletedObjects } from './deleted-objects.ts';
 import { Follower, sentObject } from './follower.ts';
 import { deletedHereReason, isKeptOut, keptOutReason, type ReplicatedKind, wasOnBothHubs } from './kinds.ts';
 import { replicatedKey } from './news.ts';
-import { OnBothHubs } from './on-both-hubs.ts';
+import { keysOnBothHubs, OnBothHubs } from './on-both-hubs.ts';
 
 /** As in argocd-agent. */
 const mostFollowers = 10;
@@ -33,7 +33,10 @@ export interface ReplicationSourceOptions {
   agents(): readonly { readonly name: string; readonly mode: string; readonly isConnected: boolean }[];
   /** The agent that has an Application; undefined when none has. */
   agentOf(application: KubeObject): string | undefined;
-  /** The {@link ReplicationSource.bothHad} of the source before, when this hub was the active one all the time. */
+  /**
+   * What both hubs had before this source, by {@link replicatedKey}: the {@link ReplicationSource.bothHad} of the source before, when
+   * this hub was the active one all the time, or what it had as a standby. Users may have deleted some of it since.
+   */
   readonly bothHadBefore?: ReadonlySet<string> | undefined;
   /** Why standbys had better follow another principal of this hub; undefined if they need not. */
   readonly cutOff?: (() => string | undefined) | undefined;
@@ -109,16 +112,7 @@ export class ReplicationSource {
 
   /** Objects that both hubs have had, by key: those that are here, and those that were deleted here. */
   bothHad(): ReadonlySet<string> {
-    const { kinds } = this.#options;
-    const keys = new Set(this.#deletedHere.added);
-    for (const kind of kinds) {
-      for (const object of kind.informer.list()) {
-        if (kind.includes(object) && wasOnBothHubs(object, kinds)) {
-          keys.add(replicatedKey(kind, object.metadata));
-        }
-      }
-    }
-    return keys;
+    return new Set([...this.#deletedHere.added, ...keysOnBothHubs(this.#options.kinds)]);
   }
 
   /** The standbys that follow now. */

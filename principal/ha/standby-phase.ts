@@ -11,6 +11,7 @@ import { recordModes } from './agent-modes.ts';
 import { startApplicationSets } from './application-sets.ts';
 import { asFollower } from './follower-lease.ts';
 import { replicatedKinds } from './kinds.ts';
+import { keysOnBothHubs } from './on-both-hubs.ts';
 import { Standby } from './standby.ts';
 import { StandbyWriter } from './standby-writer.ts';
 import { refusalIn } from './states.ts';
@@ -28,12 +29,13 @@ export interface StandbyListener {
 
 /**
  * Starts to follow the other hub; of several principals one does, see {@link asFollower}. Agents may log in and are refused when they
- * open their stream, as with argocd-agent's. Resolves when agents are answered, with the end of the phase.
+ * open their stream, as with argocd-agent's. Resolves when agents are answered, with the end of the phase and, at any time, the
+ * objects that both hubs have had ({@link keysOnBothHubs}).
  */
 export async function startStandbyHub(
   context: PhaseContext,
   listener: StandbyListener,
-): Promise<{ readonly ended: Promise<unknown> }> {
+): Promise<{ readonly ended: Promise<unknown>; readonly bothHad: () => ReadonlySet<string> }> {
   const { settings, ha, program, loggers, machine, metrics } = context;
   const { flags } = settings;
   const { client, signal } = program;
@@ -42,6 +44,8 @@ export async function startStandbyHub(
   const { caches, credentials, agents, method, blocklist } = inputs;
   blocklist.follow(caches['blocked certificates'], () => undefined);
   const applicationSets = await startApplicationSets({ client, logger, signal, failed: program.failed });
+  const kinds = replicatedKinds(caches, applicationSets);
+  const bothHad = () => keysOnBothHubs(kinds);
   const refuse = () => refusalIn(machine.current) ?? 'this principal is about to become active';
   const refused = (): never => {
     throw new GrpcError(grpcStatus.unavailable, refuse());
@@ -94,7 +98,7 @@ export async function startStandbyHub(
   const { peer } = ha;
   if (peer === undefined) {
     logger.warn({ hint: 'set --ha-peer-address' }, 'this principal is not active, and follows no other one');
-    return { ended: closed };
+    return { ended: closed, bothHad };
   }
   let modes: ReadonlyMap<string, string> = new Map();
   const isManaged = (namespace: string) =>
@@ -103,7 +107,7 @@ export async function startStandbyHub(
     const standby = new Standby({
       server: peer.address,
       tls: () => clientTls(settings, credentials),
-      kinds: replicatedKinds(caches, applicationSets),
+      kinds,
       writer: new StandbyWriter({
         client: writer,
         namespace: flags.namespace,
@@ -139,7 +143,7 @@ export async function startStandbyHub(
   const followed = flags['enable-replicas']
     ? asFollower({ flags, program, logger, signal }, follow)
     : follow(client, signal);
-  return { ended: Promise.all([closed, followed]) };
+  return { ended: Promise.all([closed, followed]), bothHad };
 }
 
 /** argocd-agent's principals, too, show their server certificate when they follow another one. */
