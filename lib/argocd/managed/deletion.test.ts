@@ -186,6 +186,28 @@ test('a removal on the old cluster is told of to its end, though somebody takes 
   expect(notices(lab)).toEqual([]);
 });
 
+test('a removal is told of to its end, though its watch was broken and somebody made an Application of their own there', async () => {
+  const lab = new Lab();
+  const principal = lab.principal({ agentOf: ({ spec }) => spec.destination?.name, namespaceOf: (_, at) => at });
+  const one = lab.agent({
+    mapping: () => ({ toLocal: (at: string) => at, toHub: (at: string) => at }),
+    isAllowed: () => true,
+  });
+  lab.join(principal, one, 'one');
+  await lab.run(1_000);
+  const relist = one.cluster.breakWatch();
+  lab.hub.objects.create(hubApplication({ finalizers: [resources] }, { spec: { destination: { name: 'one' } } }));
+  await lab.run(5_000);
+  lab.hub.objects.patch(ref, { spec: { destination: { name: 'two' } } });
+  await lab.run(5_000);
+  finish(one.cluster.objects, ref);
+  one.cluster.objects.create({ metadata: ref, spec: { source: { path: 'own' } } });
+  expect(notices(lab)).toHaveLength(1);
+  relist();
+  await lab.run(5_000);
+  expect(notices(lab)).toEqual([]);
+});
+
 test('what an old cluster is still removing is told no longer when another principal serves its agent', async () => {
   const lab = new Lab();
   const { principal } = await moved(lab);

@@ -377,7 +377,8 @@ export class ApplicationCopies implements AgentKind<CopySync> {
     this.#stuckDeletions.follow(ref, isManaged(now) ? now : undefined);
     this.#reporter.changed(ref);
     const removed = this.#beingRemoved.get(place);
-    if (now === undefined && removed !== undefined && old?.metadata.uid === removed.uid) {
+    // Somebody's own Application may stand in its place by the time that is seen.
+    if (removed !== undefined && old?.metadata.uid === removed.uid && now?.metadata.uid !== removed.uid) {
       this.#beingRemoved.delete(place);
       if (old?.metadata.deletionTimestamp !== undefined) {
         this.#reporter.gone(ref, removed.source);
