@@ -185,6 +185,7 @@ export class AgentMirrors implements CopySync {
   }
 
   reportOf({ namespace, name }: ObjectRef): RequestUpdate {
+    this.#history.asked(name);
     const mirror = this.#keeper.mirror(name);
     const uid = this.#keeper.shownUid(name);
     const common = { kind: 'Application', name, namespace } as const;

@@ -11,8 +11,7 @@ const mostPerName = 8;
  */
 export class MessageHistory {
   readonly #isInUse: (name: string) => boolean;
-  /** Ids by name, the last one last. */
-  readonly #received = new Map<string, string[]>();
+  readonly #received = new Map<string, Received>();
   readonly #inUse: () => number;
 
   constructor(options: { isInUse: (name: string) => boolean; inUse: () => number }) {
@@ -22,13 +21,22 @@ export class MessageHistory {
 
   /** What a message is: a new one, one that is to be processed again, or an earlier one, which is not processed. */
   is(message: ApplicationMessage): 'new' | 'again' | 'late' {
-    const ids = this.#received.get(message.object.metadata.name);
+    const received = this.#received.get(message.object.metadata.name);
     const id = stateId(message);
-    if (ids?.includes(id) !== true) {
+    if (received?.ids.includes(id) !== true) {
       return 'new';
     }
-    // That there is no such Application may be found time and again.
-    return ids.at(-1) === id || message.type === 'delete' ? 'again' : 'late';
+    // That there is no such Application may be the answer time and again, whatever the agent has said in between.
+    const isAnswer = message.type === 'delete' && received.isAsked;
+    return received.ids.at(-1) === id || isAnswer ? 'again' : 'late';
+  }
+
+  /** The agent is asked about a name. */
+  asked(name: string): void {
+    const received = this.#received.get(name);
+    if (received !== undefined) {
+      received.isAsked = true;
+    }
   }
 
   /**
@@ -38,8 +46,8 @@ export class MessageHistory {
   received(message: ApplicationMessage): void {
     const { name } = message.object.metadata;
     const id = stateId(message);
-    const earlier = (this.#received.get(name) ?? []).filter((one) => one !== id);
-    this.#received.set(name, [...earlier.slice(1 - mostPerName), id]);
+    const earlier = (this.#received.get(name)?.ids ?? []).filter((one) => one !== id);
+    this.#received.set(name, { ids: [...earlier.slice(1 - mostPerName), id], isAsked: false });
     if (this.#received.size > 2 * this.#inUse() + mostUnused) {
       for (const other of this.#received.keys()) {
         if (!this.#isInUse(other)) {
@@ -48,6 +56,13 @@ export class MessageHistory {
       }
     }
   }
+}
+
+interface Received {
+  /** Ids of messages, the last one last. */
+  readonly ids: readonly string[];
+  /** The agent was asked about the name since the last message. */
+  isAsked: boolean;
 }
 
 /** Equal for two copies of one message. */
