@@ -24,6 +24,7 @@ import {
   mirrorSpec,
   sourceSpecOf,
 } from '../mirror.ts';
+import { Departures } from './departures.ts';
 import { MessageHistory, messageId } from './message-history.ts';
 import type { MirrorFailure } from './mirror-failure.ts';
 import { MirrorKeeper } from './mirror-keeper.ts';
@@ -71,6 +72,7 @@ export class AgentMirrors implements CopySync {
   readonly #options: AgentMirrorsOptions;
   readonly #keeper: MirrorKeeper;
   readonly #history: MessageHistory;
+  readonly #departures: Departures;
   readonly #inbox: Inbox<Work>;
   readonly #requests: MirrorRequests;
   readonly #messages: ReliableMessages;
@@ -94,6 +96,7 @@ export class AgentMirrors implements CopySync {
       isBusy: (name) => this.#inbox.isBusy(name),
       ask: (name) => this.#ask(name),
     });
+    this.#departures = new Departures({ clock: options.runtime.clock, ask: (name) => this.#ask(name) });
     this.#history = new MessageHistory({
       isInUse: (name) => this.#keeper.desired(name) !== undefined,
       inUse: () => this.#keeper.size,
@@ -167,6 +170,7 @@ export class AgentMirrors implements CopySync {
       return true;
     }
     this.#history.received(message);
+    this.#departures.received(message);
     const received = this.#requests.received(name);
     const id = is === 'again' ? this.#options.runtime.newId() : messageId(message);
     this.#inbox.receive({ is: 'message', name, id, message, received, connection: this.#connection });
@@ -264,6 +268,7 @@ export class AgentMirrors implements CopySync {
 
   close(): void {
     this.#stop.abort();
+    this.#departures.close();
     this.#messages.close();
     this.#requests.close();
     this.#keeper.close();
