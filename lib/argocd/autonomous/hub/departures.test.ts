@@ -9,7 +9,7 @@ const leaving = (uid: string) => {
 const questions = (sent: readonly Message[]) =>
   sent.filter((one) => one.target === 'resourceResync' && one.type === 'request-update');
 
-test('an agent whose deletion does not come is asked, until it says that the Application is gone', async () => {
+test('defect 55: an agent whose deletion does not come is asked, until it says that the Application is gone', async () => {
   const { lab, principal } = await alone();
   principal.sent.length = 0;
   principal.receive(incoming('spec-update', leaving('old')));
