@@ -12,6 +12,7 @@ class Hub {
   found: ConfigMap | undefined;
   writes = 0;
   isAway = false;
+  isForbidden = false;
 
   readonly client = {
     get: async () => this.#answer(() => this.found),
@@ -47,6 +48,9 @@ class Hub {
     if (this.isAway) {
       throw new Error('connection refused');
     }
+    if (this.isForbidden) {
+      throw new ApiError({ status: 403, reason: 'Forbidden', message: 'no' });
+    }
     return answer();
   }
 }
@@ -81,6 +85,18 @@ test('nothing is written when a standby has followed, and the next promotion beg
   expect(hub.found).toEqual({
     metadata: { namespace: 'argocd', name: 'argocd-agent-deleted-objects', annotations: {} },
   });
+});
+
+test('what cannot be read is not known, but what a chart does not grant was never recorded', async () => {
+  const hub = new Hub();
+  const principal = hub.principal();
+  principal.add('Application/a/web');
+  hub.isAway = true;
+  await expect(principal.read()).rejects.toThrow(/connection refused/);
+  hub.isAway = false;
+  hub.isForbidden = true;
+  const isDeleted = await principal.read();
+  expect(['web', 'shop'].map((name) => isDeleted(`Application/a/${name}`))).toEqual([true, false]);
 });
 
 test('a hub that was never promoted records nothing: the other one has not been active', async () => {

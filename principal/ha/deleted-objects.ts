@@ -1,7 +1,14 @@
 import { createHash } from 'node:crypto';
 import { annotations } from '../../lib/argocd/index.ts';
 import { BoundedSet, type Logger } from '../../lib/base/index.ts';
-import { type ConfigMap, configMaps, isAlreadyExists, type KubeClient, WorkQueue } from '../../lib/kube/index.ts';
+import {
+  type ConfigMap,
+  configMaps,
+  isAlreadyExists,
+  isForbidden,
+  type KubeClient,
+  WorkQueue,
+} from '../../lib/kube/index.ts';
 import { principalFieldManager } from '../namespaces.ts';
 
 /** Deletions that are remembered. They take at most 700 kB of the ConfigMap, which may have 1 MiB. */
@@ -67,7 +74,14 @@ export class DeletedObjects {
 
   /** Tells of each object whether it was added, by this principal or another one of the hub. @throws when the ConfigMap cannot be read */
   async read(): Promise<(key: string) => boolean> {
-    const fields = (await this.#find(this.#options.signal))?.data ?? {};
+    const found = await this.#find(this.#options.signal).catch((error: unknown) => {
+      // An older chart does not grant it, and then nothing was recorded.
+      if (!isForbidden(error)) {
+        throw error;
+      }
+      return undefined;
+    });
+    const fields = found?.data ?? {};
     return (key) => this.#known.has(key) || fieldOf(key) in fields;
   }
 

@@ -108,6 +108,9 @@ export const deletedHereReason = 'it was deleted after both hubs had it';
 /** Why nothing is told of an object that a standby asks about: it is there, and of one hub alone. */
 export const keptOutReason = 'it exists and is kept out of replication';
 
+/** Why nothing is told yet of an object that a standby asks about: the API server of the active hub does not answer. */
+export const unreadableReason = 'it cannot be read now';
+
 /** What argocd-agent's principal says of a cluster Secret that it has not made itself: it is not asked again. */
 export const notTellingReason = 'resource could not be serialized';
 

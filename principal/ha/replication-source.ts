@@ -12,7 +12,14 @@ import type {
 } from '../../proto/gen/replicationapi/replication.ts';
 import { DeletedObjects } from './deleted-objects.ts';
 import { Follower, sentObject } from './follower.ts';
-import { deletedHereReason, isKeptOut, keptOutReason, type ReplicatedKind, wasOnBothHubs } from './kinds.ts';
+import {
+  deletedHereReason,
+  isKeptOut,
+  keptOutReason,
+  type ReplicatedKind,
+  unreadableReason,
+  wasOnBothHubs,
+} from './kinds.ts';
 import { replicatedKey } from './news.ts';
 import { keysOnBothHubs, OnBothHubs } from './on-both-hubs.ts';
 
@@ -375,13 +382,13 @@ export class ReplicationSource {
         return unknown(resource, keptOutReason);
       }
       if (isDeletedHere === undefined) {
-        return unknown(resource, 'it cannot be read now whether it was deleted here');
+        return unknown(resource, unreadableReason);
       }
       const reason = isDeletedHere(replicatedKey(kind, { namespace, name })) ? deletedHereReason : '';
       return { resource, status: 'deleted', reason };
     } catch (error) {
       this.#options.logger.warn({ error }, 'an object that a standby asks about cannot be read');
-      return unknown(resource, 'it cannot be read now');
+      return unknown(resource, unreadableReason);
     }
   }
 

@@ -4,7 +4,7 @@ import { abortable } from '../../lib/base/index.ts';
 import { argoApplications } from '../../lib/bridge/index.ts';
 import type { Informer, KubeObject } from '../../lib/kube/index.ts';
 import { encodeEvent, eventTypes, objectEvent, type PrimaryConnection, targets } from '../../lib/wire/index.ts';
-import { deletedHereReason, keptOutReason, notTellingReason, type ReplicatedKind } from './kinds.ts';
+import { deletedHereReason, keptOutReason, notTellingReason, type ReplicatedKind, unreadableReason } from './kinds.ts';
 import { Standby } from './standby.ts';
 import type { StandbyWriter } from './standby-writer.ts';
 
@@ -101,10 +101,16 @@ function missingOne(notes: Readonly<Record<string, string>>, ...answers: readonl
 }
 
 test('while the active hub cannot tell of an object, nothing is acknowledged: it may have been deleted', async () => {
+  const { said, ended } = missingOne(marked, { status: 'unknown', reason: unreadableReason }, { status: 'deleted' });
+  await ended;
+  expect(said).toEqual(['unknown', 'deleted', 'removed', 'acknowledged 0']);
+});
+
+test('nor of an object without the annotation: it may have been deleted before it got that', async () => {
   const { said, ended } = missingOne(
-    marked,
-    { status: 'unknown', reason: 'it cannot be read now' },
-    { status: 'deleted' },
+    {},
+    { status: 'unknown', reason: unreadableReason },
+    { status: 'deleted', reason: deletedHereReason },
   );
   await ended;
   expect(said).toEqual(['unknown', 'deleted', 'removed', 'acknowledged 0']);

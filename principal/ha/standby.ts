@@ -22,6 +22,7 @@ import {
   keptOutReason,
   notTellingReason,
   type ReplicatedKind,
+  unreadableReason,
   wasOnBothHubs,
 } from './kinds.ts';
 import type { StandbyMetrics } from './metrics.ts';
@@ -456,7 +457,9 @@ export class Standby {
       for (const { kind, object } of asked) {
         const key = replicatedKey(kind, object.metadata);
         const answer = answers.get(key);
-        if (!wasOnBothHubs(object, kinds) && answer?.reason !== deletedHereReason) {
+        // What the active hub records may say that an object without the annotation was on both, too.
+        const mayHaveBeen = answer?.reason === deletedHereReason || answer?.reason === unreadableReason;
+        if (!wasOnBothHubs(object, kinds) && !mayHaveBeen) {
           if (kind.name === 'Application' || kind.name === 'ApplicationSet') {
             own.push(key);
           }
