@@ -84,6 +84,23 @@ describe('a mirror', () => {
     }
   });
 
+  test('of an Application that is gone goes, though a user adds a finalizer while it goes', async () => {
+    const { lab, principal } = await alone();
+    lab.hub.objects.patch(hubRef, { metadata: { finalizers: [resources] } });
+    await lab.run();
+    let isHeld = false;
+    lab.hub.objects.watch(({ now }) => {
+      if (!isHeld && now !== undefined && (now.metadata.finalizers ?? []).length === 0) {
+        isHeld = true;
+        lab.hub.objects.patch(hubRef, { metadata: { finalizers: ['example.com/hold'] } });
+      }
+    });
+    principal.receive(incoming('delete', own('old')));
+    await lab.run(60_000);
+    expect(isHeld).toBe(true);
+    expect(principal.mirror()).toBeUndefined();
+  });
+
   test('of an Application that is gone goes, whatever its finalizers', async () => {
     const { lab, principal } = await alone();
     lab.hub.objects.patch(hubRef, { metadata: { finalizers: [resources, 'example.com/hold'] } });

@@ -167,7 +167,7 @@ export class CopyKeeper<T extends StoredObject, D> {
     isDesired: boolean,
     signal: AbortSignal,
   ): Promise<InboxOutcome> {
-    const { names, writer, runtime } = this.#options;
+    const { names, view, writer, runtime } = this.#options;
     const desired = isDesired ? this.desired(ref) : undefined;
     if (isDesired) {
       // The deletion of the copy must not look like a change that is to be reverted.
@@ -176,7 +176,9 @@ export class CopyKeeper<T extends StoredObject, D> {
     let isDone = false;
     try {
       const result = await writer.run(ref, plan, signal);
-      isDone = result.is === 'done' || result.is === 'gone';
+      // Somebody may have changed it since the last write, in a way that takes the same write again.
+      const isOver = () => ['none', 'wait', 'gone'].includes(plan(view.get(ref)).action);
+      isDone = (result.is === 'done' && isOver()) || result.is === 'gone';
       if (result.is === 'stopped') {
         runtime.log.warn(names.logFields(ref), `${names.noun} not deleted, will retry: ${result.message}`);
       }
