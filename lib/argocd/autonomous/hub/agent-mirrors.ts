@@ -189,6 +189,7 @@ export class AgentMirrors implements CopySync {
   }
 
   reportOf({ namespace, name }: ObjectRef): RequestUpdate {
+    // A report asks, too: the agent answers when it has something else.
     this.#history.asked(name);
     const mirror = this.#keeper.mirror(name);
     const uid = this.#keeper.shownUid(name);

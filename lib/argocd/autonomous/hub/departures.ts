@@ -7,9 +7,9 @@ const patienceMs = 30_000;
 const mostWatched = 1_000;
 
 /**
- * Applications that their agent is deleting, as it reported last. argocd-agent's agents call a deletion like the state before when
- * their watch broke in between; the acknowledgement of that state then passes for the deletion's, which is never sent. The agent is
- * asked from time to time, until it has said that the Application is gone.
+ * Applications that their agent is deleting, as it reported last. argocd-agent's agents give a deletion the event id of the state
+ * before when their watch broke in between; a late acknowledgement of that state then passes for the deletion's, which is not sent.
+ * The agent is asked from time to time, until it has said that the Application is gone.
  */
 export class Departures {
   readonly #clock: Clock;

@@ -317,9 +317,10 @@ export class HubApplications implements HubKind<SourceSync> {
       return;
     }
     this.#requests.follow(peer, key, now);
+    // In a gap of the watch it may have been another agent's and have come back.
     const mayHaveReturned = relisted === true && !isEqual(old?.status, now.status);
     if (old !== undefined && (before !== agent || mayHaveReturned)) {
-      // It came from another agent, whose status it may carry: if this agent has it still, it has to report again.
+      // It may carry the status of the other agent: if this one has it still, it has to report again.
       peer.repeat(key);
     } else {
       peer.changed(key);
