@@ -28,7 +28,8 @@ beforeAll(async () => {
   const kinds = argoCd.filter(({ metadata }) => metadata.name === 'applications.argoproj.io');
   await installCrds(testbed.hub.client, [...hubCrds, ...argoCd]);
   await installCrds(cluster.client, kinds);
-  ocm = await startOcm(testbed.hub, { statusSyncIntervalMs: 500 });
+  // OCM's agent keeps the copy of a work that is deleted at the moment when it first applies it, as if it had lost the hub.
+  ocm = await startOcm(testbed.hub, { statusSyncIntervalMs: 500, evictionGraceMs: 1_000 });
   member = await ocm.join(cluster);
   const verbs = ['get', 'list', 'watch', 'create', 'update', 'patch', 'delete'];
   await cluster.client.create(clusterRoles, {

@@ -13,6 +13,7 @@ export interface JoinOptions {
   labels: Record<string, string>;
   leaseDurationSeconds: number;
   statusSyncIntervalMs: number;
+  evictionGraceMs: number;
   signal: AbortSignal;
   crashed: (error: Error) => void;
 }
@@ -25,7 +26,7 @@ export interface JoinOptions {
 export async function joinCluster(
   hub: SharedCluster,
   cluster: SharedCluster,
-  { labels, leaseDurationSeconds, statusSyncIntervalMs, signal, crashed }: JoinOptions,
+  { labels, leaseDurationSeconds, statusSyncIntervalMs, evictionGraceMs, signal, crashed }: JoinOptions,
 ): Promise<Component[]> {
   const { name } = cluster;
   await installManifests(
@@ -62,6 +63,7 @@ export async function joinCluster(
       ...common,
       ...['--workload-source-driver', 'kube', '--workload-source-config', hubKubeconfig],
       ...['--status-sync-interval', `${statusSyncIntervalMs}ms`],
+      ...['--appliedmanifestwork-eviction-grace-period', `${evictionGraceMs}ms`],
     ],
   });
   const agents = [registration, work];

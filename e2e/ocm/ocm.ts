@@ -21,6 +21,8 @@ export interface Membership {
 export interface OcmOptions {
   /** How often the work agents read feedback that is not watched; 10 s as in OCM unless set. */
   statusSyncIntervalMs?: number;
+  /** How long the work agents keep the copies of a work that they miss on the hub; an hour as in OCM unless set. */
+  evictionGraceMs?: number;
   /** Seconds between lease renewals of a cluster; 60 as in OCM unless set. */
   leaseDurationSeconds?: number;
   signal?: AbortSignal;

@@ -9,7 +9,8 @@ import type { Ocm, OcmOptions } from './ocm.ts';
  * OCM that the hub has already are left alone.
  */
 export async function startOcm(hub: SharedCluster, options: OcmOptions = {}): Promise<Ocm> {
-  const { statusSyncIntervalMs = 10_000, leaseDurationSeconds = 60, crashed: told = failRun } = options;
+  const { statusSyncIntervalMs = 10_000, evictionGraceMs = 3_600_000, leaseDurationSeconds = 60 } = options;
+  const { crashed: told = failRun } = options;
   const ended = new AbortController();
   const signal = options.signal ? AbortSignal.any([options.signal, ended.signal]) : ended.signal;
   const crashed = (error: Error) => {
@@ -20,7 +21,7 @@ export async function startOcm(hub: SharedCluster, options: OcmOptions = {}): Pr
   return {
     async join(cluster, labels = {}) {
       signal.throwIfAborted();
-      const settings = { labels, leaseDurationSeconds, statusSyncIntervalMs };
+      const settings = { labels, leaseDurationSeconds, statusSyncIntervalMs, evictionGraceMs };
       const agents = await joinCluster(hub, cluster, { ...settings, signal, crashed });
       components.push(...agents);
       return {

@@ -207,7 +207,7 @@ export class BasicFleet {
       await this.hub.delete(pullWorks, work.metadata);
     }
     await until('works to be gone', async () => (await this.works()).every((w) => w.metadata.namespace !== 'cluster1'));
-    // OCM's agent may have applied a work that was deleted before it put its finalizer on; it removes that copy later.
+    // The copy of a work that was deleted when OCM's agent was about to apply it goes after the agent's grace period.
     await until('copies to be gone', async () => (await this.spoke.list(pullApplications)).length === 0);
     this.argoCd.ended.length = 0;
     this.argoCd.terminated.length = 0;
