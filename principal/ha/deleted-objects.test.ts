@@ -13,6 +13,7 @@ class Hub {
   writes = 0;
   isAway = false;
   isForbidden = false;
+  #versions = 0;
 
   readonly client = {
     get: async () => this.#answer(() => this.found),
@@ -21,20 +22,22 @@ class Hub {
         if (this.found !== undefined) {
           throw new ApiError({ status: 409, reason: 'AlreadyExists', message: 'it exists' });
         }
-        this.found = made;
-        return made;
+        return this.#stored(made);
       }),
-    mergePatch: async (_: unknown, __: unknown, patch: object) =>
+    mergePatch: async (_: unknown, __: unknown, patch: { metadata?: { resourceVersion?: string } }) =>
       this.#answer(() => {
+        const { resourceVersion } = this.found?.metadata ?? {};
+        if ((patch.metadata?.resourceVersion ?? resourceVersion) !== resourceVersion) {
+          throw new ApiError({ status: 409, reason: 'Conflict', message: 'it has changed' });
+        }
         this.writes++;
-        this.found = applyMergePatch(this.found, patch) as ConfigMap;
-        return this.found;
+        return this.#stored(applyMergePatch(this.found, patch) as ConfigMap);
       }),
   };
 
   /** A hub that becomes active after the other one. */
-  async promoted(): Promise<void> {
-    await forgetDeletedObjects(this.client as never, 'argocd', new AbortController().signal);
+  async promoted(isPromoting = async () => true): Promise<void> {
+    await forgetDeletedObjects(this.client as never, 'argocd', isPromoting, new AbortController().signal);
   }
 
   principal(): DeletedObjects {
@@ -42,6 +45,11 @@ class Hub {
     onTestFinished(() => stop.abort());
     const client = this.client as unknown as DeletedObjectsOptions['client'];
     return new DeletedObjects({ client, namespace: 'argocd', logger, signal: stop.signal });
+  }
+
+  #stored(next: ConfigMap): ConfigMap {
+    this.found = { ...next, metadata: { ...next.metadata, resourceVersion: `${++this.#versions}` } };
+    return this.found;
   }
 
   #answer<T>(answer: () => T): T {
@@ -82,9 +90,28 @@ test('nothing is written when a standby has followed, and the next promotion beg
   await until(async () => (await other.read())('Application/a/shop'));
   expect(Object.keys(hub.found?.data ?? {})).toHaveLength(1);
   await hub.promoted();
-  expect(hub.found).toEqual({
-    metadata: { namespace: 'argocd', name: 'argocd-agent-deleted-objects', annotations: {} },
+  expect(hub.found?.data).toBeUndefined();
+  expect(hub.found?.metadata.annotations).toEqual({});
+});
+
+test('a principal that is late to promote its hub forgets nothing that another one has recorded since', async () => {
+  const hub = new Hub();
+  await hub.promoted();
+  const active = hub.principal();
+  const recorded = async (name: string) => {
+    active.add(`Application/a/${name}`);
+    await until(async () => (await hub.principal().read())(`Application/a/${name}`));
+  };
+  await recorded('web');
+  await hub.promoted(async () => false);
+  expect((await hub.principal().read())('Application/a/web')).toBe(true);
+  let asked = 0;
+  await hub.promoted(async () => {
+    await recorded('shop');
+    return asked++ === 0;
   });
+  expect(asked).toBe(2);
+  expect((await hub.principal().read())('Application/a/shop')).toBe(true);
 });
 
 test('what cannot be read is not known, but what a chart does not grant was never recorded', async () => {

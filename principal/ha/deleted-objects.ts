@@ -5,6 +5,7 @@ import {
   type ConfigMap,
   configMaps,
   isAlreadyExists,
+  isConflict,
   isForbidden,
   type KubeClient,
   WorkQueue,
@@ -15,6 +16,7 @@ import { principalFieldManager } from '../namespaces.ts';
 const mostDeletions = 20_000;
 /** Written at once. */
 const mostAtOnce = 1_000;
+const mostConflicts = 10;
 const name = 'argocd-agent-deleted-objects';
 const writing = 'deleted-objects';
 const closing = 'deleted-objects-of-a-followed-hub';
@@ -129,21 +131,36 @@ export class DeletedObjects {
   }
 }
 
-/** A hub that becomes active after the other one begins with nothing. */
+/**
+ * A hub that becomes active after the other one begins with nothing. It may have become active through another of its principals
+ * meanwhile, which records already: `isPromoting` is asked between what was read and what is written.
+ */
 export async function forgetDeletedObjects(
-  client: Pick<KubeClient, 'create' | 'mergePatch'>,
+  client: Pick<KubeClient, 'get' | 'create' | 'mergePatch'>,
   namespace: string,
+  isPromoting: () => Promise<boolean>,
   signal: AbortSignal,
 ): Promise<void> {
   const options = { fieldManager: principalFieldManager, signal };
-  try {
-    await client.create(configMaps, { metadata: { namespace, name }, data: {} }, options);
-  } catch (error) {
-    if (!isAlreadyExists(error)) {
-      throw error;
+  for (let attempt = 1; ; attempt++) {
+    const found = await client.get(configMaps, { namespace, name }, signal);
+    if (!(await isPromoting())) {
+      return;
     }
-    const empty = { metadata: { annotations: { [annotations.isFollowed]: null } }, data: null };
-    await client.mergePatch(configMaps, { namespace, name }, empty, options);
+    try {
+      if (found === undefined) {
+        await client.create(configMaps, { metadata: { namespace, name }, data: {} }, options);
+      } else {
+        const { resourceVersion } = found.metadata;
+        const empty = { metadata: { resourceVersion, annotations: { [annotations.isFollowed]: null } }, data: null };
+        await client.mergePatch(configMaps, { namespace, name }, empty, options);
+      }
+      return;
+    } catch (error) {
+      if (!(isConflict(error) || isAlreadyExists(error)) || attempt >= mostConflicts) {
+        throw error;
+      }
+    }
   }
 }
 

@@ -94,12 +94,14 @@ export class RoleChanges {
     if (order === undefined) {
       return await this.#changeEnds('promoting');
     }
-    const { program, flags, lease, logger } = this.#options;
+    const { program, flags, lease, logger, role } = this.#options;
     const problem = await withDeadline(program.signal, promotionMs, async (signal) => {
       if (this.#isShared && !(await nobodyFollows({ flags, program, logger, signal }))) {
         return 'a principal of this hub still follows the other one';
       }
-      await forgetDeletedObjects(program.client, flags.namespace, signal).catch((error: Error) => {
+      // This asks the API server: the watch may be behind.
+      const isPromoting = () => role.change('promoting', 'promoting');
+      await forgetDeletedObjects(program.client, flags.namespace, isPromoting, signal).catch((error: Error) => {
         // A failover does not wait for this: an older chart does not grant it.
         signal.throwIfAborted();
         logger.warn({ error }, 'what was deleted while this hub was active before may be told to the other one again');
