@@ -82,6 +82,8 @@ export async function runChaos(options: ChaosOptions): Promise<Verdict> {
     }
     startAll(stage);
     stage.active.setController.start();
+    const edits: string[] = [];
+    const edited = (line: string) => edits.push(`${new Date().toISOString()} ${line}`);
     const users = new Users({
       stage,
       ledger,
@@ -89,6 +91,8 @@ export async function runChaos(options: ChaosOptions): Promise<Verdict> {
       random: forUsers,
       most: 2 * options.applications,
       everyMs: options.editEveryMs,
+      accepted: ({ agent, name, uid, spec }) => edited(`accepted: ${agent}/${name} ${uid} ${JSON.stringify(spec)}`),
+      log: edited,
     });
     await users.begin(options.applications);
     const operator = new HubOperator({ stage, users, ledger, sets, random: forOperator, log });
@@ -123,17 +127,17 @@ export async function runChaos(options: ChaosOptions): Promise<Verdict> {
       findings.push({ invariant: 'lost', what: `the run itself has failed: ${what}`, isFinal: true });
     }
     if (findings.length > 0) {
-      await writeLogs(stage, options.logs);
-      log(`the programs’ logs are in ${options.logs}`);
+      await writeLogs(stage, edits, options.logs);
+      log(`the programs’ logs, and users.log, are in ${options.logs}`);
     }
-    const edits = [...ledger.edits].map(([what, count]) => `${what} ${count}`).join(', ');
+    const counts = [...ledger.edits].map(([what, count]) => `${what} ${count}`).join(', ');
     const memory = stage.parts.map(({ name, mostBytes }) => `${name} ${Math.round(mostBytes / 2 ** 20)}`).join(', ');
     return {
       seed: options.seed,
       findings,
       counts: [
         ['faults', String(faults.length)],
-        ['edits', edits],
+        ['edits', counts],
         ['syncs run', String(controllers.reduce((sum, { runs }) => sum + runs.length, 0))],
         ...(stage.standby === undefined
           ? []
@@ -227,8 +231,9 @@ async function quiet(
   }
 }
 
-async function writeLogs(stage: ChaosStage, folder: string): Promise<void> {
+async function writeLogs(stage: ChaosStage, edits: readonly string[], folder: string): Promise<void> {
   await mkdir(folder, { recursive: true });
+  await writeFile(join(folder, 'users.log'), `${edits.join('\n')}\n`);
   const write = ({ name, program }: ChaosStage['parts'][number]) =>
     writeFile(join(folder, `${name.replaceAll(' ', '-')}.log`), program.output);
   await Promise.all([...stage.parts, ...stage.hubs.map(({ setController }) => setController)].map(write));

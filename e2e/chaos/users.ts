@@ -36,6 +36,8 @@ export interface UsersOptions {
   readonly sets?: Ledger;
   /** Gets what an API server has just accepted. */
   readonly accepted?: (application: WantedApplication) => void;
+  /** Gets a line about each edit that was carried out. */
+  readonly log?: (line: string) => void;
   readonly random: Random;
   /** Applications of one agent, at most. */
   readonly most: number;
@@ -142,6 +144,8 @@ export class Users {
         const uid = ledger.find(agent.name, name)?.uid ?? '';
         if (await act(agent, name)) {
           ledger.count(what);
+          const isOfOne = !/create|ApplicationSet/.test(what);
+          this.#options.log?.(`${what}: ${agent.name}${isOfOne ? `/${name}` : ''}`);
         }
         return what === 'replace' ? { name, uid } : undefined;
       });
