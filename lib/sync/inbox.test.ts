@@ -86,6 +86,22 @@ test('on a new connection a state is done again, a one-shot message is not', asy
   expect(f.acknowledged).toEqual(['1', '2', '2']);
 });
 
+test('what came on an earlier connection is done again when the later one brings it, whenever it was done', async () => {
+  const f = new Fixture();
+  f.inbox.receive(state('1'));
+  f.inbox.receive(once('2', 'b'));
+  f.inbox.reconnected();
+  await f.end('1');
+  await f.end('2');
+  f.inbox.receive(state('1'));
+  f.inbox.receive(once('2', 'b'));
+  expect(f.started).toEqual(['1', '2', '1']);
+  await f.end('1');
+  f.inbox.receive(state('1'));
+  expect(f.started).toEqual(['1', '2', '1']);
+  expect(f.acknowledged).toEqual(['1', '2', '2', '1', '1']);
+});
+
 test('one lane in order, lanes side by side, not more than allowed', async () => {
   const f = new Fixture({ tuning: { concurrency: 2 } });
   for (const message of [once('a1'), once('a2'), once('b1', 'b'), once('c1', 'c')]) {

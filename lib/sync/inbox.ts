@@ -37,19 +37,22 @@ export interface InboxOptions<M> {
   readonly retry?: RetryDelays;
 }
 
-interface Item<M> {
+interface Received<M> {
   message: M;
-  id: string;
-  attempt: number;
+  readonly id: string;
   /** The connection on which it came. */
   connection: number;
+}
+
+interface Item<M> extends Received<M> {
+  attempt: number;
   /** A copy that came on a later connection while this one was in work: to be done as well. */
   again: M | undefined;
   working: boolean;
   /** Does work in the context in which the message came; undefined: in none. */
   readonly inContext: ReturnType<NonNullable<Runtime['context']>> | undefined;
   /** Superseded messages, acknowledged when this one is done. */
-  readonly superseded: { readonly id: string; readonly message: M }[];
+  readonly superseded: Received<M>[];
 }
 
 interface Lane<M> {
@@ -202,7 +205,7 @@ export class Inbox<M> {
         break;
       }
       lane.items.pop();
-      item.superseded.push(...last.superseded, { id: last.id, message: last.message });
+      item.superseded.push(...last.superseded, received(last));
       // The wait before the next attempt stays: only the message to try is another.
       item.attempt = Math.max(item.attempt, last.attempt);
     }
@@ -281,9 +284,14 @@ export class Inbox<M> {
     lane.items.shift();
     lane.state = 'ready';
     this.#ready.add(lane);
-    for (const { id, message } of [...item.superseded, item]) {
+    for (const { id, message, connection } of [...item.superseded, item]) {
       this.#known.delete(id);
-      remember(this.#options.once?.(message) ? this.#doneOnce : this.#done, id, this.#remembered);
+      if (this.#options.once?.(message) === true) {
+        remember(this.#doneOnce, id, this.#remembered);
+      } else if (connection === this.#connection) {
+        // Else a copy on this connection may say something else: a sender that was restarted has the same ids.
+        remember(this.#done, id, this.#remembered);
+      }
       this.#options.acknowledge(message);
     }
   }
@@ -294,7 +302,7 @@ export class Inbox<M> {
     const newest = lane.items[1];
     if (newest !== undefined && this.#options.supersedes(newest.message, item.message)) {
       lane.items.shift();
-      newest.superseded.push(...item.superseded, { id: item.id, message: item.message });
+      newest.superseded.push(...item.superseded, received(item));
       newest.attempt = item.attempt;
     }
     lane.cancelRetry = this.#clock.after(retryDelay(this.#retry, item.attempt, this.#random()), () => {
@@ -314,6 +322,11 @@ export class Inbox<M> {
     this.#ready.clear();
     this.#known.clear();
   }
+}
+
+/** Without what it has superseded itself. */
+function received<M>({ message, id, connection }: Item<M>): Received<M> {
+  return { message, id, connection };
 }
 
 function remember(ids: Set<string>, id: string, most: number): void {

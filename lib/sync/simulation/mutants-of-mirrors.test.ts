@@ -61,14 +61,14 @@ const mutants: Mutant[] = [
   {
     invariant: 'an operation requested on a mirror is kept until the agent has received it',
     file: requests,
-    from: 'operationDelivered: received.operation === mark ||',
+    from: 'operationDelivered: (operation !== undefined && received.operation === operation) ||',
     to: 'operationDelivered: received !== undefined ||',
     seed: 1_300,
   },
   {
     invariant: 'a refresh requested on a mirror is kept until the agent has received it',
     file: requests,
-    from: 'triggersDelivered: received.triggers === this.#triggerMark(mirror),',
+    from: 'triggersDelivered: triggers !== undefined && received.triggers === triggers,',
     to: 'triggersDelivered: received !== undefined,',
     seed: 4_730,
   },

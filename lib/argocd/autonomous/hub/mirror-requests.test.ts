@@ -248,3 +248,30 @@ test('a report that came before an operation of its agent stood on the mirror an
   expect(requests.context(mirror, early).operationDelivered).toBe(false);
   requests.close();
 });
+
+test.each([
+  ['a refresh', { metadata: { annotations: { 'argocd.argoproj.io/refresh': 'normal' } } }, 'triggersDelivered'],
+  ['an operation', { metadata: {}, operation }, 'operationDelivered'],
+] as const)('%s that is asked for again is not answered by a report about the first time', (_, asked, isDelivered) => {
+  const without: Application = { metadata: { ...hubRef, uid: 'm' }, spec: {} };
+  const withIt = { ...without, ...asked, metadata: { ...without.metadata, ...asked.metadata } };
+  let mirror: Application = without;
+  const requests = requestsOn(() => mirror);
+  const sent: Message[] = [];
+  requests.connected({ send: (message) => sent.push(message) > 0, acknowledge: nothing });
+  const show = (next: Application) => {
+    mirror = next;
+    requests.follow('shop', next);
+  };
+  show(withIt);
+  requests.acknowledged(sent.at(-1) as { resourceId: string; eventId: string });
+  const first = requests.received('shop');
+  expect(requests.context(mirror, first)[isDelivered]).toBe(true);
+  show(without);
+  show({ ...withIt, metadata: { ...withIt.metadata, resourceVersion: '3' } });
+  expect(requests.context(mirror, first)[isDelivered]).toBe(false);
+  expect(sent).toHaveLength(2);
+  requests.acknowledged(sent.at(-1) as { resourceId: string; eventId: string });
+  expect(requests.context(mirror, requests.received('shop'))[isDelivered]).toBe(true);
+  requests.close();
+});

@@ -11,10 +11,10 @@ import { triggersOf } from '../../triggers.ts';
 
 /** What the agent had received of the requests on a mirror when it sent a report: the report can answer only these. */
 export interface ReceivedRequests {
-  /** Digest of `operation`, empty when there was none; undefined: it has not received what is there. */
-  readonly operation: string | undefined;
+  /** The mark of the operation, 0 when there was none; undefined: it has not received what is there. */
+  readonly operation: number | undefined;
   /** The same of the triggers. */
-  readonly triggers: string | undefined;
+  readonly triggers: number | undefined;
   /** It does not know yet that the operation is to end. */
   readonly terminating: boolean;
 }
@@ -34,12 +34,17 @@ export interface MirrorRequestsOptions {
 interface Known {
   readonly uid: string;
   readonly digest: string;
+  /** Its number among all that were seen: a user may ask for the same again, which a report about the first time does not answer. */
+  readonly mark: number;
   /** The agent has told of it. */
   readonly isReported?: boolean;
 }
 
 /** Attempts to remove the triggers of one mirror that are remembered while no watch has shown that they are gone. */
 const mostRemovals = 100;
+
+/** The mark where no request is. */
+const nothing = 0;
 
 type IntentType = 'spec-update' | 'set-operation' | 'terminate-operation';
 
@@ -62,6 +67,7 @@ export class MirrorRequests {
   readonly #removals = new Map<string, BoundedSet<string>>();
   /** Mirror → uid of those whose termination the agent knows or is about to know. */
   readonly #terminating = new Map<string, string>();
+  #lastMark = nothing;
 
   constructor(options: MirrorRequestsOptions) {
     this.#options = options;
@@ -145,29 +151,23 @@ export class MirrorRequests {
   received(name: string): ReceivedRequests {
     const mirror = this.#options.read(name);
     const key = this.#key(name);
-    const { operation } = mirror ?? {};
-    const known = this.#operations.get(name);
-    const isKnown =
-      operation === undefined || (known?.uid === mirror?.metadata.uid && known?.digest === digestOf(operation));
-    const triggers = this.#triggerMark(mirror);
-    const passed = this.#triggers.get(name);
-    const arePassed = triggers === '' || (passed?.uid === mirror?.metadata.uid && passed?.digest === triggers);
     return {
-      operation: isKnown && !this.#outbox.requested(key, 'set-operation') ? operationMark(mirror) : undefined,
-      triggers: arePassed && !this.#outbox.requested(key, 'spec-update') ? triggers : undefined,
+      operation: this.#outbox.requested(key, 'set-operation') ? undefined : this.#operationMark(mirror),
+      triggers: this.#outbox.requested(key, 'spec-update') ? undefined : this.#triggerMark(mirror),
       terminating: this.#terminations.requested(key, 'terminate-operation'),
     };
   }
 
   /** What a report can answer, given what the agent had received when it sent it. */
   context(mirror: Application, received: ReceivedRequests): ReportContext {
-    const known = this.#operations.get(mirror.metadata.name);
-    const mark = operationMark(mirror);
+    const operation = this.#operationMark(mirror);
+    const triggers = this.#triggerMark(mirror);
     // A report that came before the operation stood here may be of a later time than the one that brought it.
-    const isOwn = known?.isReported === true && known.uid === mirror.metadata.uid && known.digest === mark;
+    const known = this.#operations.get(mirror.metadata.name);
+    const isOwn = known?.isReported === true && known.mark === operation;
     return {
-      operationDelivered: received.operation === mark || isOwn,
-      triggersDelivered: received.triggers === this.#triggerMark(mirror),
+      operationDelivered: (operation !== undefined && received.operation === operation) || isOwn,
+      triggersDelivered: triggers !== undefined && received.triggers === triggers,
       terminating: received.terminating,
     };
   }
@@ -177,7 +177,7 @@ export class MirrorRequests {
     const uid = mirror.metadata.uid ?? '';
     // What the user asked for may stay where it is, and then is still the request.
     if (source.operation !== undefined && patch.operation !== undefined) {
-      this.#operations.set(name, { uid, digest: digestOf(source.operation), isReported: true });
+      this.#operations.set(name, { ...this.#seen(uid, digestOf(source.operation)), isReported: true });
     }
     if (source.status?.operationState?.phase === 'Terminating') {
       this.#terminating.set(name, uid);
@@ -220,7 +220,7 @@ export class MirrorRequests {
       // Argo CD forgets an operation that is set while another runs: this one's turn is after that.
       return;
     }
-    this.#operations.set(name, { uid, digest });
+    this.#operations.set(name, this.#seen(uid, digest));
     // Seen for the first time, after a restart: when the agent reports progress of it, the agent has it.
     if (known?.uid === uid || !isInProgress) {
       this.#outbox.request(key, 'set-operation');
@@ -238,14 +238,14 @@ export class MirrorRequests {
 
   #followTriggers(name: string, mirror: Application): void {
     const { uid = '' } = mirror.metadata;
-    const digest = this.#triggerMark(mirror);
+    const digest = this.#triggerDigest(mirror);
     const known = this.#triggers.get(name);
     if (digest === '') {
       this.#triggers.delete(name);
       this.#removals.delete(name);
       this.#outbox.withdraw(this.#key(name), 'spec-update');
     } else if (known?.uid !== uid || known.digest !== digest) {
-      this.#triggers.set(name, { uid, digest });
+      this.#triggers.set(name, this.#seen(uid, digest));
       this.#outbox.request(this.#key(name), 'spec-update');
     }
   }
@@ -265,10 +265,24 @@ export class MirrorRequests {
     return { ...common, object: type === 'spec-update' || operation === undefined ? object : { ...object, operation } };
   }
 
-  /** A name for the triggers that stand on a mirror, which they share with no others; empty: there are none. */
-  #triggerMark(mirror: Application | undefined): string {
-    const triggers = mirror === undefined ? {} : triggersOf(mirror);
-    if (mirror === undefined || Object.keys(triggers).length === 0) {
+  /** A request that was not there before. */
+  #seen(uid: string, digest: string): Known {
+    return { uid, digest, mark: ++this.#lastMark };
+  }
+
+  /** The mark of the operation that stands on a mirror; undefined when it is not known yet. */
+  #operationMark(mirror: Application | undefined): number | undefined {
+    return markOf(this.#operations, mirror, mirror?.operation === undefined ? '' : digestOf(mirror.operation));
+  }
+
+  #triggerMark(mirror: Application | undefined): number | undefined {
+    return markOf(this.#triggers, mirror, mirror === undefined ? '' : this.#triggerDigest(mirror));
+  }
+
+  /** Of the triggers that stand on a mirror; empty: there are none. */
+  #triggerDigest(mirror: Application): string {
+    const triggers = triggersOf(mirror);
+    if (Object.keys(triggers).length === 0) {
       return '';
     }
     const { name, annotations: { [annotations.lastUpdated]: at = '' } = {} } = mirror.metadata;
@@ -295,6 +309,14 @@ function outboxOf({ read, runtime, tuning }: MirrorRequestsOptions): Outbox<Appl
   });
 }
 
-function operationMark(mirror: Application | undefined): string {
-  return mirror?.operation === undefined ? '' : digestOf(mirror.operation);
+function markOf(
+  requests: ReadonlyMap<string, Known>,
+  mirror: Application | undefined,
+  digest: string,
+): number | undefined {
+  if (mirror === undefined || digest === '') {
+    return nothing;
+  }
+  const known = requests.get(mirror.metadata.name);
+  return known?.uid === mirror.metadata.uid && known?.digest === digest ? known.mark : undefined;
 }
