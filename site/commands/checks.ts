@@ -14,7 +14,7 @@ const makefile = readFileSync(join(root, 'Makefile'), 'utf8');
 
 /** Programs of every machine: what is done with them is not checked. */
 const utilities = new Set([
-  ...['base64', 'cosign', 'cp', 'curl', 'grep', 'jq', 'openssl', 'sha256sum', 'skopeo', 'source', 'umask'],
+  ...['base64', 'cosign', 'cp', 'curl', 'grep', 'jq', 'openssl', 'sha256sum', 'skopeo', 'source', 'umask', 'velero'],
 ]);
 
 const helmFlags = new Set([

@@ -18,6 +18,7 @@ export const notRun: readonly (readonly [start: string, reason: string])[] = [
   ['docker', 'needs a container engine and a registry; e2e/image runs the image'],
   ['skopeo', 'needs a registry'],
   ['cosign', 'needs a release, and for its own identity the internet'],
+  ['velero', 'needs Velero and an object store; e2e/ecosystem/velero.it.test.ts'],
   ['sha256sum', 'needs a release; release/release.test.ts'],
   ['argocd-agentctl conformance', 'needs agents or a principal at a public name; ctl/tests/conformance.it.test.ts'],
   ['argocd-agentctl ha', 'reaches the principals in their pods, which needs nodes; ctl/tests/ha.test.ts'],
