@@ -74,7 +74,8 @@ const defaultRetry: RetryDelays = { baseMs: 100, factor: 2, capMs: 30_000, jitte
  * 1. A message is acknowledged only after `apply` returned `done` for it, or for a newer one that supersedes it.
  * 2. Messages of one lane never overlap and keep their order; lanes do not wait for each other beyond `concurrency`.
  * 3. A copy of a message that is waiting or in work is dropped; a copy of a processed one is acknowledged again. A copy
- *    on a later connection replaces the one that waits: it arrived with newer context.
+ *    on a later connection replaces the one that waits, as it arrived with newer context, and is processed although the
+ *    former one was, unless that is processed once.
  * 4. Memory is bounded by `maxQueued` and `remembered`, whatever the peer sends; this side's own messages come on top.
  * 5. The rest of the program runs in between, however many messages wait.
  * 6. A failed message is retried with growing delays; a newer state supersedes it and keeps the delay.
