@@ -8,10 +8,9 @@ import {
   type AgentCluster,
   type ArgoObject,
   application,
-  freePort,
   namespace,
   type Pair,
-  Program,
+  type Program,
   pairApplications,
   prepareCluster,
   startPair,
@@ -45,7 +44,6 @@ beforeAll(async () => {
 }, 600_000);
 afterAll(async () => {
   await Promise.all(running.map((velero) => velero.stop()));
-  await newPrincipal?.stop('SIGKILL');
   await Promise.all([pair?.stop(), newHub?.stop()]);
   if (folder !== undefined) {
     await rm(folder, { recursive: true });
@@ -87,20 +85,8 @@ describe.skipIf(veleroMissing !== undefined)(`Velero (${veleroMissing ?? 'its ow
 
     const restoring = await velero(newHub);
     await restoring.restore('hub', namespace);
-    const [metrics, health] = [await freePort(), await freePort()];
-    newPrincipal = new Program([
-      'principal',
-      `--kubeconfig=${newHub.kubeconfig}`,
-      `--namespace=${namespace}`,
-      '--allowed-namespaces=*',
-      '--listen-host=127.0.0.1',
-      `--listen-port=${pair.principalPort}`,
-      `--metrics-port=${metrics}`,
-      `--healthz-port=${health}`,
-      '--auth=mtls:subject:CN=([^,]+)',
-      '--enable-resource-proxy=false',
-      '--disable-redis-proxy',
-    ]);
+    const here = [`--kubeconfig=${newHub.kubeconfig}`, `--listen-port=${pair.principalPort}`];
+    newPrincipal = (await pair.otherPrincipal(here)).program;
     newPrincipal.start();
     await newPrincipal.says(/the hub was restored from a backup/);
     for (const name of [...names, 'late']) {

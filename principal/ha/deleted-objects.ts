@@ -1,22 +1,14 @@
 import { createHash } from 'node:crypto';
 import { annotations } from '../../lib/argocd/index.ts';
 import { BoundedSet, type Logger } from '../../lib/base/index.ts';
-import {
-  type ConfigMap,
-  configMaps,
-  isAlreadyExists,
-  isConflict,
-  isForbidden,
-  type KubeClient,
-  WorkQueue,
-} from '../../lib/kube/index.ts';
+import { type ConfigMap, configMaps, isForbidden, type KubeClient, WorkQueue } from '../../lib/kube/index.ts';
 import { principalFieldManager } from '../namespaces.ts';
+import { retryConflicts } from './retry-conflicts.ts';
 
 /** Deletions that are remembered. They take at most 700 kB of the ConfigMap, which may have 1 MiB. */
 const mostDeletions = 20_000;
 /** Written at once. */
 const mostAtOnce = 1_000;
-const mostConflicts = 10;
 const name = 'argocd-agent-deleted-objects';
 const writing = 'deleted-objects';
 const closing = 'deleted-objects-of-a-followed-hub';
@@ -142,26 +134,19 @@ export async function forgetDeletedObjects(
   signal: AbortSignal,
 ): Promise<void> {
   const options = { fieldManager: principalFieldManager, signal };
-  for (let attempt = 1; ; attempt++) {
+  await retryConflicts(async () => {
     const found = await client.get(configMaps, { namespace, name }, signal);
     if (!(await isPromoting())) {
       return;
     }
-    try {
-      if (found === undefined) {
-        await client.create(configMaps, { metadata: { namespace, name }, data: {} }, options);
-      } else {
-        const { resourceVersion } = found.metadata;
-        const empty = { metadata: { resourceVersion, annotations: { [annotations.isFollowed]: null } }, data: null };
-        await client.mergePatch(configMaps, { namespace, name }, empty, options);
-      }
+    if (found === undefined) {
+      await client.create(configMaps, { metadata: { namespace, name }, data: {} }, options);
       return;
-    } catch (error) {
-      if (!(isConflict(error) || isAlreadyExists(error)) || attempt >= mostConflicts) {
-        throw error;
-      }
     }
-  }
+    const { resourceVersion } = found.metadata;
+    const empty = { metadata: { resourceVersion, annotations: { [annotations.isFollowed]: null } }, data: null };
+    await client.mergePatch(configMaps, { namespace, name }, empty, options);
+  });
 }
 
 /** Without the ConfigMap the hub has not become active after the other one. */

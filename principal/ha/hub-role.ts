@@ -1,7 +1,8 @@
 import { annotations } from '../../lib/argocd/index.ts';
 import { becomes, compareVersions, type Logger, wellKnown } from '../../lib/base/index.ts';
 import { retryForever, startInformer } from '../../lib/bridge/index.ts';
-import { isAlreadyExists, isConflict, type KubeClient, type Lease, leases } from '../../lib/kube/index.ts';
+import { type KubeClient, type Lease, leases } from '../../lib/kube/index.ts';
+import { retryConflicts } from './retry-conflicts.ts';
 import { type HaState, haStates } from './states.ts';
 
 /** What all principals of a hub are, or are about to be. */
@@ -59,7 +60,6 @@ export class OwnRole implements HubRole {
 }
 
 const name = 'argocd-agent.hub-role';
-const mostConflicts = 10;
 
 /** What {@link SharedRole} needs. */
 export interface SharedRoleOptions {
@@ -150,7 +150,7 @@ export class SharedRole implements HubRole {
   /** False when `notesFor` wants nothing of the newest version. */
   async #annotate(notesFor: (lease: Lease) => Record<string, string> | undefined): Promise<boolean> {
     const { client, namespace, signal } = this.#options;
-    for (let attempt = 1; ; attempt++) {
+    return await retryConflicts(async () => {
       const found = await client.get(leases, { namespace, name }, signal);
       // Somebody has deleted it: what it said still holds.
       const lease = found ?? withNotes(newLease(namespace), this.#lease.metadata.annotations ?? {});
@@ -159,18 +159,10 @@ export class SharedRole implements HubRole {
         this.#observe(lease);
         return false;
       }
-      try {
-        const next = withNotes(lease, notes);
-        this.#observe(
-          await (found ? client.replace(leases, next, { signal }) : client.create(leases, next, { signal })),
-        );
-        return true;
-      } catch (error) {
-        if (!(isConflict(error) || isAlreadyExists(error)) || attempt >= mostConflicts) {
-          throw error;
-        }
-      }
-    }
+      const next = withNotes(lease, notes);
+      this.#observe(await (found ? client.replace(leases, next, { signal }) : client.create(leases, next, { signal })));
+      return true;
+    });
   }
 
   /** What was written here may be newer than what the watch reports. */
