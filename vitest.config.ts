@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
+import { needTags } from './e2e/needs/index.ts';
 
 const everywhere = [
   'bin',
@@ -23,6 +24,9 @@ const files = (suffix: string) => everywhere.map((folder) => `${folder}/**/*.${s
  */
 export default defineConfig({
   test: {
+    // What a test needs beyond what the README asks for: without it the test is skipped.
+    tags: needTags,
+    reporters: ['default', './e2e/needs/reporter.ts'],
     projects: [
       {
         test: {

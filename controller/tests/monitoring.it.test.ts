@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { addonChart, helm } from '../../e2e/hub/index.ts';
 import { hastyRules, panelQueriesOf } from '../../e2e/monitoring/expressions.ts';
-import { type Prometheus, podNamespace, prometheusMissing, startPrometheus } from '../../e2e/monitoring/prometheus.ts';
+import { type Prometheus, podNamespace, startPrometheus } from '../../e2e/monitoring/prometheus.ts';
 import { borrowCluster, type SharedCluster } from '../../e2e/testbed/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import { deployments, type KubeObject, resourceType, type Secret, secrets } from '../../lib/kube/index.ts';
@@ -42,11 +42,7 @@ async function honorLabels(): Promise<boolean> {
   return spec.endpoints[0]?.honorLabels ?? false;
 }
 
-if (prometheusMissing !== undefined) {
-  console.log(`Skipped: ${prometheusMissing}`);
-}
-
-describe.skipIf(prometheusMissing !== undefined)('Prometheus beside a controller', () => {
+describe('Prometheus beside a controller', { tags: 'prometheus' }, () => {
   let hub: SharedCluster;
   let fixture: HubFixture;
   let controller: ControllerProgram;

@@ -1,11 +1,8 @@
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { until } from '../../lib/base/testing.ts';
 
 const entry = new URL('../../bin/argocd-agentctl.ts', import.meta.url).pathname;
-
-/** Whether this machine can lend a terminal: `script` of util-linux. */
-export const hasTerminal = spawnSync('script', ['--version']).status === 0;
 
 /** The tool as a process, and who sits before it. */
 export interface Sitting {

@@ -3,7 +3,7 @@ import { application, namespace, type Pair, pairApplications, startPair } from '
 import { until } from '../../lib/base/testing.ts';
 import { namespaces } from '../../lib/kube/index.ts';
 import { contextsOf } from '../testing/contexts.ts';
-import { hasTerminal, type Sitting, sit } from '../testing/terminal.ts';
+import { type Sitting, sit } from '../testing/terminal.ts';
 
 // The views that follow a fleet, before a real pair: principal and agent as processes. The tests play Argo CD.
 
@@ -46,13 +46,12 @@ const synced = () => ({
 });
 
 describe.each([
-  { where: 'pipe' as const, skip: false },
-  // Debian and its kin have it; elsewhere the terminal is not tested.
-  { where: 'terminal' as const, skip: !hasTerminal },
-])('with its output in a $where', ({ where, skip }) => {
+  { where: 'pipe' as const, options: {} },
+  { where: 'terminal' as const, options: { tags: 'terminal' as const } },
+])('with its output in a $where', ({ where, options }) => {
   const isTerminal = where === 'terminal';
 
-  test.skipIf(skip)('status --watch shows changes as they come, and ends with Ctrl-C', async () => {
+  test('status --watch shows changes as they come, and ends with Ctrl-C', options, async () => {
     const status = start(where, 'status --watch');
     const row = (applications: number, state = 'connected') =>
       new RegExp(`east +${state} +managed +\\S+ +${applications} `);
@@ -73,7 +72,7 @@ describe.each([
     expect(/\n\nCLUSTER/.test(status.output())).toBe(!isTerminal);
   });
 
-  test.skipIf(skip)('status --watch -o json prints a document for each change', async () => {
+  test('status --watch -o json prints a document for each change', options, async () => {
     const status = start(where, 'status --watch -o json');
     const at = await status.shows('"cluster": "east"');
     await create(`document-${where}`);
@@ -88,7 +87,7 @@ describe.each([
     expect(counts.at(-1)).toBe(counts[0] + 1);
   });
 
-  test.skipIf(skip)('trace --follow goes with a change until it has arrived', async () => {
+  test('trace --follow goes with a change until it has arrived', options, async () => {
     const name = `followed-${where}`;
     await create(name);
     const trace = start(where, `trace ${name} --follow --agent-context east`);
@@ -103,7 +102,7 @@ describe.each([
     expect(trace.output().match(steers)).toBeNull();
   });
 
-  test.skipIf(skip)('trace --follow that is stopped by Ctrl-C says that the change has not arrived', async () => {
+  test('trace --follow that is stopped by Ctrl-C says that the change has not arrived', options, async () => {
     const name = `stopped-${where}`;
     await create(name);
     const trace = start(where, `trace ${name} --follow --agent-context east`);

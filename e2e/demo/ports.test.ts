@@ -4,29 +4,31 @@ import { type AddressInfo, createServer } from 'node:net';
 import { expect, test } from 'vitest';
 import { fleetPorts, portsInTheWay, takenPorts } from './ports.ts';
 
-const linux = test.runIf(process.platform === 'linux');
-
 async function listen(host: string): Promise<{ port: number; close(): void }> {
   const server = createServer().listen(0, host);
   await once(server, 'listening');
   return { port: (server.address() as AddressInfo).port, close: () => server.close() };
 }
 
-linux.each(['0.0.0.0', '::'])('a port that a program has on %s is taken, and the program is named', async (host) => {
-  const program = `const s = require('node:net').createServer().listen(0, '${host}', () => console.log(s.address().port))`;
-  const child = spawn(process.execPath, ['--eval', program], { stdio: ['ignore', 'pipe', 'inherit'] });
-  try {
-    const [line] = (await once(child.stdout, 'data')) as [Buffer];
-    const port = Number(line.toString());
-    const taken = await takenPorts([port]);
-    expect(taken).toEqual([{ port, owner: expect.stringContaining(`(process ${child.pid})`) }]);
-    expect(portsInTheWay(taken)).toContain(`  ${port}: `);
-  } finally {
-    child.kill('SIGKILL');
-  }
-});
+test.each(['0.0.0.0', '::'])(
+  'a port that a program has on %s is taken, and the program is named',
+  { tags: 'linux' },
+  async (host) => {
+    const program = `const s = require('node:net').createServer().listen(0, '${host}', () => console.log(s.address().port))`;
+    const child = spawn(process.execPath, ['--eval', program], { stdio: ['ignore', 'pipe', 'inherit'] });
+    try {
+      const [line] = (await once(child.stdout, 'data')) as [Buffer];
+      const port = Number(line.toString());
+      const taken = await takenPorts([port]);
+      expect(taken).toEqual([{ port, owner: expect.stringContaining(`(process ${child.pid})`) }]);
+      expect(portsInTheWay(taken)).toContain(`  ${port}: `);
+    } finally {
+      child.kill('SIGKILL');
+    }
+  },
+);
 
-linux('a port at one loopback address, and a free one, are in nobody’s way', async () => {
+test('a port at one loopback address, and a free one, are in nobody’s way', { tags: 'linux' }, async () => {
   const one = await listen('127.0.0.1');
   const other = await listen('0.0.0.0');
   other.close();

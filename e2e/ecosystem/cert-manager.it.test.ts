@@ -5,14 +5,7 @@ import { until } from '../../lib/base/testing.ts';
 import { namespaces, secrets } from '../../lib/kube/index.ts';
 import { inspectCertificate, secretText } from '../../lib/pki/index.ts';
 import { application, namespace, type Pair, type Program, pairApplications, put, startPair } from '../pair/index.ts';
-import {
-  certManagerMissing,
-  managedCertificates,
-  putIssuers,
-  renewByHand,
-  startCertManager,
-  untilIssued,
-} from './cert-manager.ts';
+import { managedCertificates, putIssuers, renewByHand, startCertManager, untilIssued } from './cert-manager.ts';
 
 // cert-manager's own controller on the hub issues everything: the authority, the principal's certificates, the agent's. The
 // test carries the agent's to its cluster, as a tool for Secrets does.
@@ -21,9 +14,6 @@ let pair: Pair;
 let certManager: Program | undefined;
 
 beforeAll(async () => {
-  if (certManagerMissing !== undefined) {
-    return;
-  }
   pair = await startPair({ idle: true });
   const { client } = pair.hub;
   certManager = await startCertManager(pair.hub);
@@ -109,37 +99,34 @@ async function reconnects(): Promise<void> {
   await pair.agent.says(/Connected to the principal/, { after });
 }
 
-describe.skipIf(certManagerMissing !== undefined)(
-  `cert-manager (${certManagerMissing ?? 'its own controller'})`,
-  () => {
-    test('an agent connects with certificates of an authority P-384 that cert-manager has made', async () => {
-      const { 'tls.crt': authority, 'tls.key': key } = await fields('argocd-agent-ca');
-      expect(inspectCertificate(authority).isAuthority).toBe(true);
-      expect(key).toContain('BEGIN EC PRIVATE KEY');
-      await delivers('first');
-    });
+describe("cert-manager's own controller", { tags: 'cert-manager' }, () => {
+  test('an agent connects with certificates of an authority P-384 that cert-manager has made', async () => {
+    const { 'tls.crt': authority, 'tls.key': key } = await fields('argocd-agent-ca');
+    expect(inspectCertificate(authority).isAuthority).toBe(true);
+    expect(key).toContain('BEGIN EC PRIVATE KEY');
+    await delivers('first');
+  });
 
-    test('the principal shows a renewed certificate without a restart', async () => {
-      const before = await shown();
-      await renewByHand(pair.hub.client, { namespace, name: 'argocd-agent-principal-tls' });
-      await until('another certificate', async () => (await shown()) !== before);
-      await reconnects();
-      await delivers('second');
-    });
+  test('the principal shows a renewed certificate without a restart', async () => {
+    const before = await shown();
+    await renewByHand(pair.hub.client, { namespace, name: 'argocd-agent-principal-tls' });
+    await until('another certificate', async () => (await shown()) !== before);
+    await reconnects();
+    await delivers('second');
+  });
 
-    test('the authority is renewed in place with its key, and every certificate of it stays good', async () => {
-      const before = await fields('argocd-agent-ca');
-      await renewByHand(pair.hub.client, { namespace, name: 'argocd-agent-ca' });
-      const now = await fields('argocd-agent-ca');
-      expect(now['tls.key']).toBe(before['tls.key']);
-      expect(now['tls.crt']).not.toBe(before['tls.crt']);
-      await reconnects();
-      await delivers('third');
-      // Certificates that are issued now are of the renewed one.
-      await renewByHand(pair.hub.client, { namespace, name: 'agent-cluster1' });
-      await carry();
-      await reconnects();
-      await delivers('fourth');
-    });
-  },
-);
+  test('the authority is renewed in place with its key, and every certificate of it stays good', async () => {
+    const before = await fields('argocd-agent-ca');
+    await renewByHand(pair.hub.client, { namespace, name: 'argocd-agent-ca' });
+    const now = await fields('argocd-agent-ca');
+    expect(now['tls.key']).toBe(before['tls.key']);
+    expect(now['tls.crt']).not.toBe(before['tls.crt']);
+    await reconnects();
+    await delivers('third');
+    // Certificates that are issued now are of the renewed one.
+    await renewByHand(pair.hub.client, { namespace, name: 'agent-cluster1' });
+    await carry();
+    await reconnects();
+    await delivers('fourth');
+  });
+});

@@ -7,10 +7,6 @@ import type { SharedCluster } from '../testbed/index.ts';
 
 const { CERT_MANAGER_BIN: executable = '', CERT_MANAGER_SOURCE: source = '' } = process.env;
 
-/** Why cert-manager cannot be started; undefined when it can. */
-export const certManagerMissing =
-  executable && source ? undefined : 'CERT_MANAGER_BIN and CERT_MANAGER_SOURCE are not both set';
-
 /** cert-manager.io/v1 Certificate or Issuer, loosely typed. */
 export interface CertManagerObject extends KubeObject {
   spec: object;

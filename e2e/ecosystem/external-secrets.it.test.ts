@@ -15,13 +15,7 @@ import { type FleetApplication, fleetApplications, isSyncedAndHealthy, waitForOb
 import { type PrivateGit, startPrivateGit } from '../git/index.ts';
 import { namespace, type Program, put } from '../pair/index.ts';
 import { type DeliveredPair, startDeliveredPair } from './delivered-pair.ts';
-import {
-  type ExternalSecretsObject,
-  externalSecrets,
-  externalSecretsMissing,
-  secretStores,
-  startExternalSecrets,
-} from './external-secrets.ts';
+import { type ExternalSecretsObject, externalSecrets, secretStores, startExternalSecrets } from './external-secrets.ts';
 
 // External Secrets' own controller, with its provider for Kubernetes: a namespace of the hub plays the vault. On the hub it
 // makes the credentials of a private repository, which the cluster's Argo CD reads; on a cluster, the agent's certificate.
@@ -38,9 +32,6 @@ let onHub: Program;
 let onCluster: Program | undefined;
 
 beforeAll(async () => {
-  if (externalSecretsMissing !== undefined) {
-    return;
-  }
   fleet = await startDeliveredPair({ namespaces: ['shop'] });
   pair = fleet.pair;
   gate = await startPrivateGit(join(fleet.folder, 'git'), first);
@@ -110,150 +101,145 @@ const passwordOf = (secret: Secret | undefined) => secretText(secret?.data, 'pas
 const hasCredentials = (password: string | undefined) =>
   waitForObject(pair.managed.client, secrets, repositoryKey, (found) => passwordOf(found) === password);
 
-describe.skipIf(externalSecretsMissing !== undefined)(
-  `External Secrets (${externalSecretsMissing ?? 'its own controller'})`,
-  () => {
-    const application = { namespace: '', name: 'shop' };
-    const seen = (accept: (found: FleetApplication | undefined) => boolean) =>
-      waitForObject(pair.hub.client, fleetApplications, application, accept);
-    const deployed = async (password: string) => {
-      const refresh = { metadata: { annotations: { 'argocd.argoproj.io/refresh': 'hard' } } };
-      await pair.hub.client.mergePatch(fleetApplications, application, refresh);
-      await waitForObject(
-        pair.managed.client,
-        secrets,
-        { namespace: 'shop', name: 'door' },
-        (found) => passwordOf(found) === password,
-      );
-    };
-    const door = (password: string) => ({
-      'door.yaml': `apiVersion: v1\nkind: Secret\nmetadata: { name: door }\nstringData: { password: ${password} }\n`,
+describe("External Secrets' own controller", { tags: 'external-secrets' }, () => {
+  const application = { namespace: '', name: 'shop' };
+  const seen = (accept: (found: FleetApplication | undefined) => boolean) =>
+    waitForObject(pair.hub.client, fleetApplications, application, accept);
+  const deployed = async (password: string) => {
+    const refresh = { metadata: { annotations: { 'argocd.argoproj.io/refresh': 'hard' } } };
+    await pair.hub.client.mergePatch(fleetApplications, application, refresh);
+    await waitForObject(
+      pair.managed.client,
+      secrets,
+      { namespace: 'shop', name: 'door' },
+      (found) => passwordOf(found) === password,
+    );
+  };
+  const door = (password: string) => ({
+    'door.yaml': `apiVersion: v1\nkind: Secret\nmetadata: { name: door }\nstringData: { password: ${password} }\n`,
+  });
+
+  test('without credentials the cluster cannot read the private repository', async () => {
+    application.namespace = pair.name;
+    await fleet.git.commit('shop', door('one'), 'A door');
+    await pair.hub.client.create(fleetApplications, {
+      metadata: application,
+      spec: {
+        project: 'default',
+        source: { repoURL: gate.url('shop'), path: '.', targetRevision: 'main' },
+        destination: { name: 'in-cluster', namespace: 'shop' },
+        syncPolicy: { automated: {} },
+      },
     });
+    const found = await seen((one) => one?.status?.conditions?.some(({ type }) => type === 'ComparisonError') ?? false);
+    expect(JSON.stringify(found?.status?.conditions)).toMatch(/authentication required|authorization/i);
+  }, 600_000);
 
-    test('without credentials the cluster cannot read the private repository', async () => {
-      application.namespace = pair.name;
-      await fleet.git.commit('shop', door('one'), 'A door');
-      await pair.hub.client.create(fleetApplications, {
-        metadata: application,
-        spec: {
-          project: 'default',
-          source: { repoURL: gate.url('shop'), path: '.', targetRevision: 'main' },
-          destination: { name: 'in-cluster', namespace: 'shop' },
-          syncPolicy: { automated: {} },
-        },
-      });
-      const found = await seen(
-        (one) => one?.status?.conditions?.some(({ type }) => type === 'ComparisonError') ?? false,
-      );
-      expect(JSON.stringify(found?.status?.conditions)).toMatch(/authentication required|authorization/i);
-    }, 600_000);
-
-    test('those that External Secrets makes on the hub reach the cluster, whose Argo CD deploys with them', async () => {
-      const { client } = pair.hub;
-      await keep('shop', first);
-      await admit({ namespace, name: 'vault-reader' });
-      await openVault(client, { serviceAccount: { name: 'vault-reader' } });
-      await client.create(externalSecrets, {
-        metadata: repositoryKey,
-        spec: {
-          refreshInterval: '1s',
-          secretStoreRef: { kind: 'SecretStore', name: vault },
-          target: {
-            deletionPolicy: 'Delete',
-            template: {
-              metadata: { labels: { 'argocd.argoproj.io/secret-type': 'repository' } },
-              data: {
-                type: 'git',
-                project: 'default',
-                url: gate.url('shop'),
-                username: '{{ .username }}',
-                password: '{{ .password }}',
-              },
+  test('those that External Secrets makes on the hub reach the cluster, whose Argo CD deploys with them', async () => {
+    const { client } = pair.hub;
+    await keep('shop', first);
+    await admit({ namespace, name: 'vault-reader' });
+    await openVault(client, { serviceAccount: { name: 'vault-reader' } });
+    await client.create(externalSecrets, {
+      metadata: repositoryKey,
+      spec: {
+        refreshInterval: '1s',
+        secretStoreRef: { kind: 'SecretStore', name: vault },
+        target: {
+          deletionPolicy: 'Delete',
+          template: {
+            metadata: { labels: { 'argocd.argoproj.io/secret-type': 'repository' } },
+            data: {
+              type: 'git',
+              project: 'default',
+              url: gate.url('shop'),
+              username: '{{ .username }}',
+              password: '{{ .password }}',
             },
           },
-          dataFrom: [{ extract: { key: 'shop' } }],
         },
-      });
-      const copy = await hasCredentials(first.password);
-      expect(copy?.metadata.ownerReferences).toBeUndefined();
-      await deployed('one');
-      await seen(isSyncedAndHealthy);
-    }, 600_000);
-
-    test('another password in the vault is the one that the cluster uses', async () => {
-      gate.admit(second);
-      await fleet.git.commit('shop', door('two'), 'Another door');
-      await keep('shop', second);
-      await hasCredentials(second.password);
-      await deployed('two');
-      await seen(isSyncedAndHealthy);
-    }, 600_000);
-
-    test('a Secret that is refreshed without a change is not sent again', async () => {
-      const { hub, managed } = pair;
-      const timeOf = (one: ExternalSecretsObject | undefined) => Date.parse(one?.status?.refreshTime ?? '');
-      const before = await managed.client.get(secrets, repositoryKey);
-      const began = timeOf(await hub.client.get(externalSecrets, repositoryKey));
-      // What the first of several refreshes sent would be on the cluster at the last.
-      await waitForObject(hub.client, externalSecrets, repositoryKey, (one) => timeOf(one) > began + 3_000);
-      expect(await managed.client.get(secrets, repositoryKey)).toEqual(before);
+        dataFrom: [{ extract: { key: 'shop' } }],
+      },
     });
+    const copy = await hasCredentials(first.password);
+    expect(copy?.metadata.ownerReferences).toBeUndefined();
+    await deployed('one');
+    await seen(isSyncedAndHealthy);
+  }, 600_000);
 
-    test("an agent's certificate comes from the hub's vault, and is renewed without a restart", async () => {
-      const { hub, managed, principal, agent, authority, name } = pair;
-      const issue = async () => {
-        const { certificate, key } = await issueCertificate({ authority, commonName: name, usages: ['client'] });
-        await keep('agent', { 'tls.crt': certificate, 'tls.key': key });
-        return inspectCertificate(certificate).fingerprint;
-      };
-      const made = await issue();
-      const copy = await managed.client.get(secrets, repositoryKey);
-      await agent.stop();
-      const key = { namespace, name: 'argocd-agent-client-tls' };
-      await managed.client.delete(secrets, key);
-      // The cluster has a token of the hub, for what is in the vault and nothing else.
-      await admit({ namespace: vault, name: 'cluster-reader' });
-      await put(managed.client, 'hub-token', { token: await tokenOf({ namespace: vault, name: 'cluster-reader' }) });
-      onCluster = await startExternalSecrets(managed);
-      await openVault(managed.client, { token: { bearerToken: { name: 'hub-token', key: 'token' } } });
-      await managed.client.create(externalSecrets, {
-        metadata: key,
-        spec: {
-          refreshInterval: '1s',
-          secretStoreRef: { kind: 'SecretStore', name: vault },
-          target: { template: { type: 'kubernetes.io/tls' } },
-          dataFrom: [{ extract: { key: 'agent' } }],
-        },
-      });
-      const holds = (fingerprint: string) =>
-        waitForObject(managed.client, secrets, key, (found) => {
-          const text = secretText(found?.data, 'tls.crt');
-          return text !== undefined && inspectCertificate(text).fingerprint === fingerprint;
-        });
-      await holds(made);
-      const after = agent.output.length;
-      agent.start();
-      await agent.says(/Connected to the principal/, { after });
-      const later = agent.output.length;
-      await holds(await issue());
-      await agent.says(/credentials changed and were reloaded.*argocd-agent-client-tls/, { after: later });
-      const renewed = agent.output.length;
-      // With the former certificate it would not come back.
-      await hub.client.create(configMaps, {
-        metadata: { namespace, name: 'argocd-agent-tls-blocklist' },
-        data: { [made]: 'replaced' },
-      });
-      await principal.says(/certificate of a connected agent was blocked/);
-      await agent.says(/Connected to the principal/, { after: renewed });
-      // The copy has the labels of External Secrets on the hub. The one on the cluster leaves it as it is.
-      expect(copy).toBeDefined();
-      expect(await managed.client.get(secrets, repositoryKey)).toEqual(copy);
-    }, 600_000);
+  test('another password in the vault is the one that the cluster uses', async () => {
+    gate.admit(second);
+    await fleet.git.commit('shop', door('two'), 'Another door');
+    await keep('shop', second);
+    await hasCredentials(second.password);
+    await deployed('two');
+    await seen(isSyncedAndHealthy);
+  }, 600_000);
 
-    test('what is gone from the vault is gone from the hub and from the cluster', async () => {
-      await pair.hub.client.delete(secrets, { namespace: vault, name: 'shop' });
-      await waitForObject(pair.hub.client, secrets, repositoryKey, (found) => found === undefined);
-      await waitForObject(pair.managed.client, secrets, repositoryKey, (found) => found === undefined);
+  test('a Secret that is refreshed without a change is not sent again', async () => {
+    const { hub, managed } = pair;
+    const timeOf = (one: ExternalSecretsObject | undefined) => Date.parse(one?.status?.refreshTime ?? '');
+    const before = await managed.client.get(secrets, repositoryKey);
+    const began = timeOf(await hub.client.get(externalSecrets, repositoryKey));
+    // What the first of several refreshes sent would be on the cluster at the last.
+    await waitForObject(hub.client, externalSecrets, repositoryKey, (one) => timeOf(one) > began + 3_000);
+    expect(await managed.client.get(secrets, repositoryKey)).toEqual(before);
+  });
+
+  test("an agent's certificate comes from the hub's vault, and is renewed without a restart", async () => {
+    const { hub, managed, principal, agent, authority, name } = pair;
+    const issue = async () => {
+      const { certificate, key } = await issueCertificate({ authority, commonName: name, usages: ['client'] });
+      await keep('agent', { 'tls.crt': certificate, 'tls.key': key });
+      return inspectCertificate(certificate).fingerprint;
+    };
+    const made = await issue();
+    const copy = await managed.client.get(secrets, repositoryKey);
+    await agent.stop();
+    const key = { namespace, name: 'argocd-agent-client-tls' };
+    await managed.client.delete(secrets, key);
+    // The cluster has a token of the hub, for what is in the vault and nothing else.
+    await admit({ namespace: vault, name: 'cluster-reader' });
+    await put(managed.client, 'hub-token', { token: await tokenOf({ namespace: vault, name: 'cluster-reader' }) });
+    onCluster = await startExternalSecrets(managed);
+    await openVault(managed.client, { token: { bearerToken: { name: 'hub-token', key: 'token' } } });
+    await managed.client.create(externalSecrets, {
+      metadata: key,
+      spec: {
+        refreshInterval: '1s',
+        secretStoreRef: { kind: 'SecretStore', name: vault },
+        target: { template: { type: 'kubernetes.io/tls' } },
+        dataFrom: [{ extract: { key: 'agent' } }],
+      },
     });
-  },
-);
+    const holds = (fingerprint: string) =>
+      waitForObject(managed.client, secrets, key, (found) => {
+        const text = secretText(found?.data, 'tls.crt');
+        return text !== undefined && inspectCertificate(text).fingerprint === fingerprint;
+      });
+    await holds(made);
+    const after = agent.output.length;
+    agent.start();
+    await agent.says(/Connected to the principal/, { after });
+    const later = agent.output.length;
+    await holds(await issue());
+    await agent.says(/credentials changed and were reloaded.*argocd-agent-client-tls/, { after: later });
+    const renewed = agent.output.length;
+    // With the former certificate it would not come back.
+    await hub.client.create(configMaps, {
+      metadata: { namespace, name: 'argocd-agent-tls-blocklist' },
+      data: { [made]: 'replaced' },
+    });
+    await principal.says(/certificate of a connected agent was blocked/);
+    await agent.says(/Connected to the principal/, { after: renewed });
+    // The copy has the labels of External Secrets on the hub. The one on the cluster leaves it as it is.
+    expect(copy).toBeDefined();
+    expect(await managed.client.get(secrets, repositoryKey)).toEqual(copy);
+  }, 600_000);
+
+  test('what is gone from the vault is gone from the hub and from the cluster', async () => {
+    await pair.hub.client.delete(secrets, { namespace: vault, name: 'shop' });
+    await waitForObject(pair.hub.client, secrets, repositoryKey, (found) => found === undefined);
+    await waitForObject(pair.managed.client, secrets, repositoryKey, (found) => found === undefined);
+  });
+});

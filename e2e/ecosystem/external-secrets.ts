@@ -6,10 +6,6 @@ import type { SharedCluster } from '../testbed/index.ts';
 
 const { EXTERNAL_SECRETS_BIN: executable = '', EXTERNAL_SECRETS_SOURCE: source = '' } = process.env;
 
-/** Why External Secrets cannot be started; undefined when it can. */
-export const externalSecretsMissing =
-  executable && source ? undefined : 'EXTERNAL_SECRETS_BIN and EXTERNAL_SECRETS_SOURCE are not both set';
-
 /** external-secrets.io/v1 SecretStore or ExternalSecret, loosely typed. */
 export interface ExternalSecretsObject extends KubeObject {
   spec: object;

@@ -8,15 +8,9 @@ import { parse, parseAllDocuments, stringify } from 'yaml';
 import { until } from '../../lib/base/testing.ts';
 import { events, type KubeObject, namespaces } from '../../lib/kube/index.ts';
 import { addonChart, agentChart, helm, installCrds, principalChart, publishedCrds, pullChart } from '../hub/index.ts';
-import { prometheusMissing, promtool } from '../monitoring/prometheus.ts';
 import type { Program } from '../pair/index.ts';
 import { borrowCluster, type SharedCluster } from '../testbed/index.ts';
-import {
-  madeForPrometheus,
-  monitoringNamespace,
-  prometheusOperatorMissing,
-  startPrometheusOperator,
-} from './prometheus-operator.ts';
+import { madeForPrometheus, monitoringNamespace, startPrometheusOperator } from './prometheus-operator.ts';
 
 // What the charts render for the Prometheus operator: an API server with the operator's own CRDs, which refuses unknown
 // fields, takes it, and the operator itself makes what Prometheus reads from it.
@@ -94,12 +88,7 @@ test('the schemas notice a field that they do not know', async () => {
   expect(await verdict({ ...(monitor as Typed), spec: { endpints: [] } } as Typed)).toMatch(/endpints/);
 });
 
-const needed = prometheusOperatorMissing ?? prometheusMissing;
-if (needed !== undefined) {
-  console.log(`Skipped: ${needed}`);
-}
-
-describe.skipIf(needed !== undefined)('the operator itself', () => {
+describe('the operator itself', { tags: ['prometheus-operator', 'prometheus'] }, () => {
   let hub: SharedCluster;
   let operator: Program;
   let folder: string;
@@ -123,7 +112,7 @@ describe.skipIf(needed !== undefined)('the operator itself', () => {
   });
 
   const monitors = () => objects.filter(({ kind }) => kind !== 'PrometheusRule');
-  const check = (...args: string[]) => promisify(execFile)(promtool, ['check', ...args]);
+  const check = (...args: string[]) => promisify(execFile)('promtool', ['check', ...args]);
 
   test('has Prometheus scrape every monitor, with settings that Prometheus knows', async () => {
     const jobsOf = ({ kind, metadata: { name } }: Typed) =>

@@ -8,10 +8,6 @@ import type { SharedCluster } from '../testbed/index.ts';
 
 const { PROMETHEUS_OPERATOR_BIN: executable = '', PROMETHEUS_OPERATOR_SOURCE: source = '' } = process.env;
 
-/** Why the Prometheus operator cannot be started; undefined when it can. */
-export const prometheusOperatorMissing =
-  executable && source ? undefined : 'PROMETHEUS_OPERATOR_BIN and PROMETHEUS_OPERATOR_SOURCE are not both set';
-
 /** Where the test's objects of the operator are. */
 export const monitoringNamespace = 'monitoring';
 

@@ -17,7 +17,7 @@ import {
   uidsOf,
 } from '../pair/index.ts';
 import { type Cluster, startCluster } from '../testbed/index.ts';
-import { startVelero, type Velero, veleroMissing } from './velero.ts';
+import { startVelero, type Velero } from './velero.ts';
 
 // A hub is lost for good, and Velero brings its objects to a new one, on which a principal runs at the same address. VELERO_BIN=<file>
 // and VELERO_SOURCE=<folder> are Velero and its CRDs; VELERO_STORE_BIN=<file> is a plugin whose object store is a folder.
@@ -31,9 +31,6 @@ let newPrincipal: Program | undefined;
 const running: Velero[] = [];
 
 beforeAll(async () => {
-  if (veleroMissing !== undefined) {
-    return;
-  }
   folder = await mkdtemp(join(tmpdir(), 'velero-'));
   pair = await startPair({}, () => startCluster());
   [edge, newHub] = await Promise.all([pair.addAgent({ name: 'edge', mode: 'autonomous' }), startCluster()]);
@@ -62,7 +59,7 @@ async function velero(cluster: Cluster): Promise<Velero> {
   return started;
 }
 
-describe.skipIf(veleroMissing !== undefined)(`Velero (${veleroMissing ?? 'its own server'})`, () => {
+describe("Velero's own server", { tags: 'velero' }, () => {
   test('a hub is lost for good: with what Velero has kept, another one takes its clusters over', async () => {
     const finalizers = ['resources-finalizer.argocd.argoproj.io'];
     const create = (name: string) =>

@@ -11,10 +11,6 @@ import type { SharedCluster } from '../testbed/index.ts';
 
 const { VELERO_BIN: executable = '', VELERO_STORE_BIN: store = '', VELERO_SOURCE: source = '' } = process.env;
 
-/** Why Velero cannot be started; undefined when it can. */
-export const veleroMissing =
-  executable && store && source ? undefined : 'VELERO_BIN, VELERO_STORE_BIN and VELERO_SOURCE are not all set';
-
 const namespace = 'velero';
 type Phased = KubeObject & { spec?: object; status?: { phase?: string } };
 const kind = (kind: string, plural: string) =>

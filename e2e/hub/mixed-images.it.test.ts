@@ -165,8 +165,9 @@ it("the basic chart's Deployment has argocd-pull-integration's selector, which c
 const { ARGOCD_AGENT_SOURCE: agentSource, PULL_INTEGRATION_SOURCE: pullSource } = process.env;
 const ours = set({ image: 'registry.example/argocd-fleet', tag: 'v1' });
 
-it.skipIf(agentSource === undefined).each([agentChart, principalChart])(
-  "%s takes argocd-agent's values file (ARGOCD_AGENT_SOURCE)",
+it.each([agentChart, principalChart])(
+  "%s takes argocd-agent's values file",
+  { tags: 'argocd-agent-source' },
   async (chart) => {
     const values = join(agentSource ?? '', 'install/helm-repo', chart.split('/').at(-1) ?? '', 'values.yaml');
     const objects = await render(chart, '--values', values, ...set({ 'image.tag': 'v0.9.0' }));
@@ -174,8 +175,9 @@ it.skipIf(agentSource === undefined).each([agentChart, principalChart])(
   },
 );
 
-it.skipIf(pullSource === undefined).each([addonChart, pullChart])(
-  "%s takes argocd-pull-integration's values file (PULL_INTEGRATION_SOURCE)",
+it.each([addonChart, pullChart])(
+  "%s takes argocd-pull-integration's values file",
+  { tags: 'pull-integration-source' },
   async (chart) => {
     const values = join(pullSource ?? '', 'charts', chart.split('/').at(-1) ?? '', 'values.yaml');
     expect(existsSync(values)).toBe(true);

@@ -210,88 +210,83 @@ const steps: { part: Part; whose: Whose }[] = [
 const first: Whose = binary === undefined ? 'theirs, our image' : 'theirs';
 
 // Programs start one after the other, and the machine may be busy.
-const options = { timeout: 400_000 };
-describe.skipIf(source === undefined).each(Object.entries(ways))(
-  "argocd-agent's installation, by %s (ARGOCD_AGENT_SOURCE)",
-  options,
-  (_, way) => {
-    const onHub = { namespace: agentName, name: 'shop' };
-    const onCluster = { namespace: where.agent, name: 'shop' };
-    let uid: string | undefined;
+const options = { timeout: 400_000, tags: 'argocd-agent-source' } as const;
+describe.each(Object.entries(ways))("argocd-agent's installation, by %s", options, (_, way) => {
+  const onHub = { namespace: agentName, name: 'shop' };
+  const onCluster = { namespace: where.agent, name: 'shop' };
+  let uid: string | undefined;
 
-    beforeAll(async () => {
-      ended = new AbortController();
-      folder = await mkdtemp(join(tmpdir(), 'over-originals-'));
-      cluster = await startCluster();
-      const images = { ...standardImages(toolPath), ...(binary !== undefined && { [theirImage]: goImage }) };
-      node = await startNode({ cluster, dir: folder, images });
-      kubectl = await Kubectl.prepare(cluster.kubeconfig, folder);
-      await installCrds(cluster.client, await argoCdCrds());
-      for (const name of [...Object.values(where), agentName]) {
-        await cluster.client.create(namespaces, { metadata: { name } });
-      }
-      await makeSecrets();
-      const informer = new Informer({ client: cluster.client, type: fleetApplications });
-      informer.subscribe({ deleted: (application) => void deleted.push(keyOf(application)) });
-      void informer.run(ended.signal).catch(() => undefined);
-    });
-    afterAll(async () => {
-      ended.abort();
-      await node?.stop();
-      await cluster?.stop();
-      await rm(folder, { recursive: true, force: true });
-    });
-    beforeEach(() => onTestFailed(async () => console.error(await logs())));
-
-    const deploymentOf = (part: Part) => (part === 'agent' ? way.agent : 'argocd-agent-principal');
-
-    /** An edit on the hub reaches the cluster, and Argo CD's report comes back; the milliseconds of the edit. */
-    async function works(edit: string): Promise<number> {
-      const { client } = cluster;
-      const since = performance.now();
-      await client.mergePatch(fleetApplications, onHub, { spec: { source: { path: edit } } });
-      const pathOf = (one: { spec?: { source?: { path?: string } } } | undefined) => one?.spec?.source?.path;
-      await waitForObject(client, fleetApplications, onCluster, (copy) => pathOf(copy as never) === edit, generous);
-      const milliseconds = Math.round(performance.now() - since);
-      await client.mergePatch(fleetApplications, onCluster, { status: { sync: { status: 'Synced', revision: edit } } });
-      const revisionOf = (one: unknown) =>
-        (one as { status?: { sync?: { revision?: string } } })?.status?.sync?.revision;
-      await waitForObject(client, fleetApplications, onHub, (shown) => revisionOf(shown) === edit, generous);
-      return milliseconds;
+  beforeAll(async () => {
+    ended = new AbortController();
+    folder = await mkdtemp(join(tmpdir(), 'over-originals-'));
+    cluster = await startCluster();
+    const images = { ...standardImages(toolPath), ...(binary !== undefined && { [theirImage]: goImage }) };
+    node = await startNode({ cluster, dir: folder, images });
+    kubectl = await Kubectl.prepare(cluster.kubeconfig, folder);
+    await installCrds(cluster.client, await argoCdCrds());
+    for (const name of [...Object.values(where), agentName]) {
+      await cluster.client.create(namespaces, { metadata: { name } });
     }
+    await makeSecrets();
+    const informer = new Informer({ client: cluster.client, type: fleetApplications });
+    informer.subscribe({ deleted: (application) => void deleted.push(keyOf(application)) });
+    void informer.run(ended.signal).catch(() => undefined);
+  });
+  afterAll(async () => {
+    ended.abort();
+    await node?.stop();
+    await cluster?.stop();
+    await rm(folder, { recursive: true, force: true });
+  });
+  beforeEach(() => onTestFailed(async () => console.error(await logs())));
 
-    it(`works as it was (${first})`, async () => {
-      for (const part of ['principal', 'agent'] as const) {
-        await way.apply(part, first);
-        await isRolledOut(where[part], deploymentOf(part));
-      }
-      const spec = {
-        project: 'default',
-        source: { repoURL: 'https://example.com/shop.git', path: '.' },
-        destination: { name: 'in-cluster', namespace: 'shop' },
-      };
-      await cluster.client.create(fleetApplications, { metadata: onHub, spec });
-      await until('the copy', () => cluster.client.get(fleetApplications, onCluster), generous);
-      await works('before');
-      uid = (await cluster.client.get(fleetApplications, onCluster))?.metadata.uid;
-    });
+  const deploymentOf = (part: Part) => (part === 'agent' ? way.agent : 'argocd-agent-principal');
 
-    it.each(steps.filter(({ whose }) => whose !== 'theirs' || binary !== undefined))(
-      'the $part becomes: $whose',
-      async ({ part, whose }) => {
-        const before = await secretsOfUsers();
-        await way.apply(part, whose);
-        const milliseconds = await works(`${part} ${whose}`);
-        await isRolledOut(where[part], deploymentOf(part));
-        await works(`${part} ${whose}, all new`);
-        expect(await secretsOfUsers()).toEqual(before);
-        expect((await cluster.client.get(fleetApplications, onCluster))?.metadata.uid).toBe(uid);
-        expect(deleted).toEqual([]);
-        console.info(`${part} becomes ${whose}: an edit meanwhile took ${milliseconds} ms`);
-      },
-    );
-  },
-);
+  /** An edit on the hub reaches the cluster, and Argo CD's report comes back; the milliseconds of the edit. */
+  async function works(edit: string): Promise<number> {
+    const { client } = cluster;
+    const since = performance.now();
+    await client.mergePatch(fleetApplications, onHub, { spec: { source: { path: edit } } });
+    const pathOf = (one: { spec?: { source?: { path?: string } } } | undefined) => one?.spec?.source?.path;
+    await waitForObject(client, fleetApplications, onCluster, (copy) => pathOf(copy as never) === edit, generous);
+    const milliseconds = Math.round(performance.now() - since);
+    await client.mergePatch(fleetApplications, onCluster, { status: { sync: { status: 'Synced', revision: edit } } });
+    const revisionOf = (one: unknown) => (one as { status?: { sync?: { revision?: string } } })?.status?.sync?.revision;
+    await waitForObject(client, fleetApplications, onHub, (shown) => revisionOf(shown) === edit, generous);
+    return milliseconds;
+  }
+
+  it(`works as it was (${first})`, async () => {
+    for (const part of ['principal', 'agent'] as const) {
+      await way.apply(part, first);
+      await isRolledOut(where[part], deploymentOf(part));
+    }
+    const spec = {
+      project: 'default',
+      source: { repoURL: 'https://example.com/shop.git', path: '.' },
+      destination: { name: 'in-cluster', namespace: 'shop' },
+    };
+    await cluster.client.create(fleetApplications, { metadata: onHub, spec });
+    await until('the copy', () => cluster.client.get(fleetApplications, onCluster), generous);
+    await works('before');
+    uid = (await cluster.client.get(fleetApplications, onCluster))?.metadata.uid;
+  });
+
+  it.each(steps.filter(({ whose }) => whose !== 'theirs' || binary !== undefined))(
+    'the $part becomes: $whose',
+    async ({ part, whose }) => {
+      const before = await secretsOfUsers();
+      await way.apply(part, whose);
+      const milliseconds = await works(`${part} ${whose}`);
+      await isRolledOut(where[part], deploymentOf(part));
+      await works(`${part} ${whose}, all new`);
+      expect(await secretsOfUsers()).toEqual(before);
+      expect((await cluster.client.get(fleetApplications, onCluster))?.metadata.uid).toBe(uid);
+      expect(deleted).toEqual([]);
+      console.info(`${part} becomes ${whose}: an edit meanwhile took ${milliseconds} ms`);
+    },
+  );
+});
 
 // argocd-agent's manifests say no strategy. Ours say Recreate: only one principal may write.
 it.each(['principal', 'agent'] as const)('server-side apply of our %s needs another strategy first', async (part) => {

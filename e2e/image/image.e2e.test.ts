@@ -34,6 +34,7 @@ const project = new URL('../..', import.meta.url).pathname;
 const base = 'localhost/argocd-fleet-base:test';
 const npmProbe = ['view', 'zod', 'version'];
 const tag = 'localhost/argocd-fleet:test';
+const isRequired = process.env.TEST_IMAGE === '1';
 
 const podman = async (...args: string[]) => (await run('podman', [...podmanFlags, ...args])).stdout;
 
@@ -41,28 +42,16 @@ const podman = async (...args: string[]) => (await run('podman', [...podmanFlags
 const inImage = (script: string, ...args: readonly string[]) =>
   podman('run', '--rm', ...limitFlags, '--network', 'none', '--entrypoint', 'node', tag, '--eval', script, ...args);
 
-/** Why this machine cannot run the suite; undefined when it can. With TEST_IMAGE=1 it has to, with TEST_IMAGE=0 it need not. */
-const obstacle = process.env.TEST_IMAGE === '1' ? undefined : await findObstacle();
-if (obstacle !== undefined) {
-  console.log(`The image is not tested: ${obstacle}.`);
-}
-
+/** Why this machine cannot run the suite; undefined when it can, or when it has to. */
 async function findObstacle(): Promise<string | undefined> {
+  if (isRequired) {
+    return undefined;
+  }
   if (process.env.TEST_IMAGE === '0') {
-    return 'TEST_IMAGE=0';
+    return 'TEST_IMAGE=0 leaves the image out';
   }
   if (process.getuid?.() !== 0) {
-    return 'containers of this suite need root';
-  }
-  for (const name of ['podman', 'buildah', 'runc']) {
-    const args = name === 'runc' ? ['--version'] : [...podmanFlags, 'info'];
-    const { code } = (await failureOf(run(name, args))) ?? {};
-    if (code === 'ENOENT') {
-      return `${name} is not installed (apt-get install podman buildah runc)`;
-    }
-    if (code !== undefined) {
-      return `${name} ${args.join(' ')} fails`;
-    }
+    return 'needs root: it runs containers';
   }
   const noContainer = await failureOf(tryContainer());
   if (noContainer) {
@@ -97,7 +86,6 @@ interface Failure {
   message: string;
 }
 
-// Hoisted: the obstacle is looked for before this line is reached.
 function lastLine({ stderr, message }: Failure): string {
   return (stderr || message).trim().split('\n').at(-1) ?? '';
 }
@@ -106,11 +94,15 @@ function lastLine({ stderr, message }: Failure): string {
 const noFaultOfOurs =
   /npm error (network|code (E(TIMEDOUT|CONN\w+|AI_AGAIN|NOTFOUND|5\d\d|429)|ERR_SOCKET_TIMEOUT))|No space left/i;
 
-describe.skipIf(obstacle !== undefined)(`the image${obstacle ? ` (skipped: ${obstacle})` : ''}`, () => {
+describe('the image', { tags: 'containers' }, () => {
   let folder: string;
   let reason: string | undefined;
   let built: BuildRequest & { engine: 'buildah' };
   beforeAll(async () => {
+    reason = await findObstacle();
+    if (reason !== undefined) {
+      return;
+    }
     folder = await mkdtemp(join(tmpdir(), 'image-'));
     makeBase(base, podmanFlags);
     const own = await readFile(join(homedir(), '.npmrc'), 'utf8').catch(() => '');
@@ -130,18 +122,16 @@ describe.skipIf(obstacle !== undefined)(`the image${obstacle ? ` (skipped: ${obs
       return;
     }
     const said = `${failure.stderr ?? ''}${failure.message}`;
-    if (process.env.TEST_IMAGE === '1' || !noFaultOfOurs.test(said)) {
+    if (isRequired || !noFaultOfOurs.test(said)) {
       throw failure;
     }
     reason = `the image cannot be built here: ${noFaultOfOurs.exec(said)?.[0]}`;
-    console.log(`The image is not tested: ${reason}.`);
   }, 900_000);
-  beforeEach(({ skip }) => {
-    if (reason !== undefined) {
-      skip(reason);
-    }
-  });
+  beforeEach(({ skip }) => skip(reason !== undefined, reason));
   afterAll(async () => {
+    if (folder === undefined) {
+      return;
+    }
     const left = (await podman('ps', '--all', '--quiet', '--filter', `ancestor=${tag}`)).trim();
     if (left !== '') {
       await podman('rm', '--force', '--time', '0', ...left.split('\n'));
@@ -233,9 +223,7 @@ describe.skipIf(obstacle !== undefined)(`the image${obstacle ? ` (skipped: ${obs
     expect(text).toMatch(/^argocd-agent/);
   });
 
-  // Takes minutes: everybody's machine does it, CI when it is told to.
-  const takesTime = Boolean(process.env.CI) && process.env.TEST_IMAGE !== '1';
-  describe.skipIf(takesTime)(`delivered to a fleet${takesTime ? ' (skipped: in CI with TEST_IMAGE=1)' : ''}`, () => {
+  describe('delivered to a fleet', () => {
     let fleet: RunningFleet;
     beforeAll(async () => {
       if (reason !== undefined) {

@@ -19,10 +19,10 @@ import {
 const original = process.env.ARGOCD_AGENT_BIN || undefined;
 const patient = { timeoutMs: 120_000 };
 
-describe.skipIf(original === undefined).each([
+describe.each([
   { hub: 'the second hub is of argocd-agent', originals: { second: original } },
   { hub: 'the first hub is of argocd-agent', originals: { first: original } },
-])('$hub (ARGOCD_AGENT_BIN)', ({ originals }) => {
+])('$hub', { tags: 'argocd-agent' }, ({ originals }) => {
   let hubs: TwoHubs;
 
   beforeAll(async () => {

@@ -1,20 +1,8 @@
-import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { until } from '../../lib/base/testing.ts';
 import { freePort, spawnSupervised } from '../testbed/index.ts';
-
-const folder = '/usr/bin';
-/** Prometheus' tool that checks and tests rules. */
-export const promtool = join(folder, 'promtool');
-const prometheus = join(folder, 'prometheus');
-
-/** Why no Prometheus can be started; undefined when one can. */
-export const prometheusMissing =
-  existsSync(promtool) && existsSync(prometheus)
-    ? undefined
-    : `${prometheus} or ${promtool} is not installed (Debian: apt-get install prometheus)`;
 
 /** What a query answers: the labels and the value of each series. */
 export interface Sample {
@@ -81,7 +69,7 @@ export async function startPrometheus(options: {
     `--storage.tsdb.path=${dir}/data`,
     `--web.listen-address=${address}`,
   ];
-  const process = await spawnSupervised(prometheus, args, { logFile, cwd: dir });
+  const process = await spawnSupervised('prometheus', args, { logFile, cwd: dir });
   const stop = async () => {
     await process.kill();
     await rm(dir, { recursive: true });

@@ -16,7 +16,7 @@ import {
   startRedis,
 } from '../pair/index.ts';
 import { hastyRules, panelQueriesOf } from './expressions.ts';
-import { type Prometheus, prometheusMissing, startPrometheus } from './prometheus.ts';
+import { type Prometheus, startPrometheus } from './prometheus.ts';
 
 // A real Prometheus scrapes a principal and an agent at work, with the alerts and dashboards that the charts deliver.
 
@@ -25,11 +25,7 @@ const panels = ['fleet-dashboard.json', 'cluster-dashboard.json'].flatMap((file)
   panelQueriesOf(monitoring(addonChart, file)),
 );
 
-if (prometheusMissing !== undefined) {
-  console.log(`Skipped: ${prometheusMissing}`);
-}
-
-describe.skipIf(prometheusMissing !== undefined)('Prometheus beside a principal and an agent', () => {
+describe('Prometheus beside a principal and an agent', { tags: 'prometheus' }, () => {
   let pair: Pair;
   let redis: { hub: Redis; cluster: Redis };
   let prometheus: Prometheus;

@@ -39,7 +39,7 @@ import {
 import { restrictedRefusals } from '../hub/index.ts';
 import { kubeletPods } from '../node/index.ts';
 import { appliedManifestWorks, type OcmCondition, ocmManifestWorks, ocmPlacementDecisions } from '../ocm/index.ts';
-import { startTestFleet, testProvider } from '../provider/index.ts';
+import { startTestFleet } from '../provider/index.ts';
 
 const managedClusterAddOns = resourceType<{
   metadata: { name: string };
@@ -483,7 +483,7 @@ describe('settings of the clusters, on the hub', () => {
   });
 
   // Clusters of kind do not reach a load balancer of another one.
-  test.skipIf(testProvider() !== 'local')("take the hub's repo server, so that the clusters need none", async () => {
+  test("take the hub's repo server, so that the clusters need none", { tags: 'local-clusters' }, async () => {
     const { hub, git } = fleet;
     const service = { namespace: argocd, name: 'argocd-repo-server' };
     const isRepoServer = ({ metadata }: KubeObject) => metadata.name.startsWith('argocd-repo-server-');
@@ -572,7 +572,7 @@ describe('settings of the clusters, on the hub', () => {
 });
 
 // Nobody has such an image: only processes of this machine run under any name.
-describe.skipIf(testProvider() !== 'local')("a new version of the hub's Argo CD", () => {
+describe("a new version of the hub's Argo CD", { tags: 'local-clusters' }, () => {
   const image = 'quay.io/argoproj/argocd:v3.2.99';
   const imageOf = (spec: { template?: { spec?: PodSpec } } | undefined) => spec?.template?.spec?.containers[0]?.image;
 

@@ -9,7 +9,7 @@ import { isProcessAlive } from '../testbed/index.ts';
 
 const here = (path: string) => new URL(path, import.meta.url);
 
-test.runIf(process.platform === 'linux')('nothing is left of a fleet whose runner is killed', async () => {
+test('nothing is left of a fleet whose runner is killed', { tags: 'linux' }, async () => {
   const program = `
     import { startFleet } from ${JSON.stringify(here('../fleet/index.ts').href)};
     const fleet = await startFleet({ clusters: 1 });
@@ -25,22 +25,21 @@ test.runIf(process.platform === 'linux')('nothing is left of a fleet whose runne
   await until(async () => expect(await alive(before, folder)).toEqual([]));
 });
 
-test.runIf(process.platform === 'linux')(
-  'Ctrl-C in the middle of a demo ends everything, and leaves no process and no folder',
-  async () => {
-    const demo = run([here('../demo/main.ts').pathname]);
-    const { child } = demo;
-    await found(demo, /controller and principal are available/);
-    const folder = await folderOf(child);
-    const before = await processesOf(folder);
-    expect(before.length).toBeGreaterThan(10);
-    child.kill('SIGINT');
-    const [code] = await once(child, 'exit');
-    expect(code, demo.lines.seen.join('\n')).toBe(130);
-    await until(async () => expect(await alive(before, folder)).toEqual([]));
-    expect(existsSync(folder)).toBe(false);
-  },
-);
+test('Ctrl-C in the middle of a demo ends everything, and leaves no process and no folder', {
+  tags: 'linux',
+}, async () => {
+  const demo = run([here('../demo/main.ts').pathname]);
+  const { child } = demo;
+  await found(demo, /controller and principal are available/);
+  const folder = await folderOf(child);
+  const before = await processesOf(folder);
+  expect(before.length).toBeGreaterThan(10);
+  child.kill('SIGINT');
+  const [code] = await once(child, 'exit');
+  expect(code, demo.lines.seen.join('\n')).toBe(130);
+  await until(async () => expect(await alive(before, folder)).toEqual([]));
+  expect(existsSync(folder)).toBe(false);
+});
 
 interface Runner {
   readonly child: ChildProcess;

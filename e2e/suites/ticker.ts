@@ -114,26 +114,24 @@ export function describeTickers(ways: readonly TickerRoute[], argoCd: () => HubA
       expect(tail.match(/tick \d+/g)).toHaveLength(2);
     });
 
-    // Before 1.36 an API server speaks SPDY to kubelets. The testbed's nodes speak WebSocket only.
-    test.skipIf(process.env.KUBE_VERSION === '1.30')(
-      'has terminals: a shell in the container, as large as the page, until the user leaves it',
-      async () => {
-        const pod = await argoCd().pod(key);
-        const place = { pod: pod.name, container: ticker, namespace: ticker, projectName: way.project };
-        const app = { appName: key.name, appNamespace: key.namespace ?? '' };
-        const terminal = await ArgoCdTerminal.open(argoCd().api, { ...place, ...app });
-        terminal.resize(33, 99);
-        terminal.type('echo "$((6 * 7)) ticks"\n');
-        await terminal.shows('42 ticks');
-        // Argo CD passes sizes and what is typed on by two ways: either may be faster.
-        await until(async () => {
-          terminal.type('stty size\n');
-          await terminal.shows('33 99', 2_000);
-        }, generous);
-        terminal.type('exit\n');
-        await terminal.closed;
-      },
-    );
+    test('has terminals: a shell in the container, as large as the page, until the user leaves it', {
+      tags: 'terminals-of-pods',
+    }, async () => {
+      const pod = await argoCd().pod(key);
+      const place = { pod: pod.name, container: ticker, namespace: ticker, projectName: way.project };
+      const app = { appName: key.name, appNamespace: key.namespace ?? '' };
+      const terminal = await ArgoCdTerminal.open(argoCd().api, { ...place, ...app });
+      terminal.resize(33, 99);
+      terminal.type('echo "$((6 * 7)) ticks"\n');
+      await terminal.shows('42 ticks');
+      // Argo CD passes sizes and what is typed on by two ways: either may be faster.
+      await until(async () => {
+        terminal.type('stty size\n');
+        await terminal.shows('33 99', 2_000);
+      }, generous);
+      terminal.type('exit\n');
+      await terminal.closed;
+    });
 
     test('lets an object be edited, shows the difference, and synchronises it away', async () => {
       const edit = JSON.stringify({ data: { colour: 'blue' } });

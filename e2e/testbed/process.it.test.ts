@@ -62,7 +62,7 @@ describe('spawnSupervised', () => {
     expect(pids.map(isProcessAlive)).toEqual([false, false]);
   });
 
-  it.runIf(process.platform === 'linux')('ends with its supervisor', async () => {
+  it('ends with its supervisor', { tags: 'linux' }, async () => {
     const child = await spawnSupervised('sleep', ['1000']);
     const status = await readFile(`/proc/${child.pid}/status`, 'utf8');
     process.kill(Number(/^PPid:\s+(\d+)$/m.exec(status)?.[1]), 'SIGKILL');

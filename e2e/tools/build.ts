@@ -1,13 +1,14 @@
 import { spawn } from 'node:child_process';
 import { createHash, randomUUID } from 'node:crypto';
-import { accessSync, constants, existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { mkdir, rename, rm } from 'node:fs/promises';
 import { homedir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { catalogue, type Recipe, type ToolName, type ToolVersion } from './catalogue.ts';
 import { goMissing, howToGetGo, ToolError } from './error.ts';
 import { withFileLock } from './lock.ts';
+import { isExecutableFile, onPath } from './on-path.ts';
 
 /** Where to say what is going on, and when to give up. */
 export interface BuildOptions {
@@ -100,11 +101,6 @@ function moduleVersion(folder: string, recipe: ToolVersion): string {
   return '';
 }
 
-function onPath(command: string): string | undefined {
-  const paths = (process.env.PATH ?? '').split(delimiter).map((folder) => join(folder, command));
-  return paths.find(isExecutable);
-}
-
 /** The version that the environment asks for. */
 function chosenVersion(name: ToolName): ToolVersion {
   const recipe: Recipe = catalogue[name];
@@ -128,20 +124,11 @@ function chosenVersion(name: ToolName): ToolVersion {
 /** Another Argo CD: its multi-call executable. */
 function chosenArgoCd(): string | undefined {
   const path = process.env.ARGOCD_BIN || undefined;
-  if (path !== undefined && !isExecutable(path)) {
+  if (path !== undefined && !isExecutableFile(path)) {
     const message = `ARGOCD_BIN=${path} is not an executable file; unset it to use the Argo CD that the testbed builds`;
     throw new ToolError('NotExecutable', message);
   }
   return path;
-}
-
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return statSync(path).isFile();
-  } catch {
-    return false;
-  }
 }
 
 async function goBuild(name: ToolName, recipe: ToolVersion, folder: string, output: string, options: BuildOptions) {

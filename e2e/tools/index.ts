@@ -3,3 +3,4 @@ export { type ToolName, toolNames } from './catalogue.ts';
 export { ToolError } from './error.ts';
 export { withFileLock } from './lock.ts';
 export { moduleFolder } from './module.ts';
+export { onPath } from './on-path.ts';

@@ -6,7 +6,7 @@ import { ocmPlacements } from '../ocm/index.ts';
 import { namespace } from '../pair/index.ts';
 import { ApplicationCheck, type ApplicationPlaces } from './application-check.ts';
 import { type EnrolledFleet, modeLabel, startEnrolledFleet } from './enrolled-fleet.ts';
-import { noPrevious, sincePrevious, type TestedVersion, versionRepository } from './previous.ts';
+import { sincePrevious, type TestedVersion, versionRepository } from './previous.ts';
 
 // A fleet that the chart enrolls, of every combination of versions of controller, principal and agents: one after the other,
 // so that each step is an upgrade or a rollback of one of them.
@@ -43,7 +43,7 @@ type Mode = (typeof modes)[number];
 const patient = { timeoutMs: 90_000 };
 const tracked = { name: 'tracked', namespace: 'default' };
 
-describe.skipIf(noPrevious !== undefined)(`an enrolled fleet ${sincePrevious}`, () => {
+describe(`an enrolled fleet ${sincePrevious}`, { tags: 'version-before' }, () => {
   let fleet: EnrolledFleet;
   let checks: ReadonlyMap<Mode, ApplicationCheck>;
 

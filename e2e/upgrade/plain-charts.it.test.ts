@@ -14,7 +14,6 @@ import { type Cluster, startCluster } from '../testbed/index.ts';
 import { toolPath } from '../tools/index.ts';
 import { ApplicationCheck } from './application-check.ts';
 import {
-  noPrevious,
   previousHas,
   sincePrevious,
   sourcesOf,
@@ -30,7 +29,7 @@ const agentName = 'edge-1';
 const port = process.getuid?.() === 0 ? '443' : '8443';
 const principalChart = 'charts/argocd-agent-principal';
 const hasPrincipalChart = previousHas(`${principalChart}/Chart.yaml`);
-const about = hasPrincipalChart ? '' : `; the principal is of this version, as ${principalChart} is new`;
+const noPrincipalChart = `the version before has no ${principalChart}`;
 
 /** What is needed, and what more somebody may have set. */
 const settings = [
@@ -73,8 +72,9 @@ const settings = [
   },
 ] as const;
 
-describe.skipIf(noPrevious !== undefined).each(settings.map((one) => [one.values, one] as const))(
-  `charts without OCM, with %s ${sincePrevious}${about}`,
+describe.each(settings.map((one) => [one.values, one] as const))(
+  `charts without OCM, with %s ${sincePrevious}`,
+  { tags: 'version-before' },
   (_, { mode, principal, agent }) => {
     let folder: string;
     let hub: Cluster;
@@ -162,7 +162,8 @@ describe.skipIf(noPrevious !== undefined).each(settings.map((one) => [one.values
       await check.check('previous');
     });
 
-    test.skipIf(!hasPrincipalChart)('the principal is upgraded', async () => {
+    test('the principal is upgraded', async ({ skip }) => {
+      skip(!hasPrincipalChart, noPrincipalChart);
       await deployPrincipal('current');
       await check.check('new-principal');
     });
@@ -173,7 +174,8 @@ describe.skipIf(noPrevious !== undefined).each(settings.map((one) => [one.values
       expect(await run('agent', 'test', '--timeout', '2m')).toContain('Succeeded');
     });
 
-    test.skipIf(!hasPrincipalChart)('the principal is rolled back', async () => {
+    test('the principal is rolled back', async ({ skip }) => {
+      skip(!hasPrincipalChart, noPrincipalChart);
       await run('principal', 'rollback', '1', '--wait', '--timeout', '5m');
       await check.check('old-principal');
     });

@@ -6,28 +6,25 @@ import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { type ImageRecipe, projectImage, sourceImage } from '../node/index.ts';
 import { cacheFolder, withFileLock } from '../tools/index.ts';
+import { findVersionBefore } from './version-before.ts';
 
 const run = promisify(execFile);
 /** This working tree. */
 export const projectFolder = resolve(import.meta.dirname, '../..');
-const revision = process.env.PREVIOUS || undefined;
+const { revision, remedy } = findVersionBefore(projectFolder);
 
 /** This version or the one before. */
 export type TestedVersion = 'previous' | 'current';
 
 /** The version before, as it was: its sources with the packages of its own lock file. */
 export interface PreviousVersion {
-  /** As `PREVIOUS` names it. */
   readonly revision: string;
   readonly commit: string;
   readonly folder: string;
 }
 
-/** Why nothing is tested with the version before; undefined when `PREVIOUS` names one. */
-export const noPrevious = revision === undefined ? 'PREVIOUS names no Git revision of the version before' : undefined;
-
 /** The end of the title of tests that need the version before. */
-export const sincePrevious = noPrevious === undefined ? `since ${revision}` : `(skipped: ${noPrevious})`;
+export const sincePrevious = `since ${revision ?? 'the version before'}`;
 
 /** Whether the version before has a file. False when there is none. */
 export function previousHas(path: string): boolean {
@@ -41,10 +38,9 @@ export function previousHas(path: string): boolean {
 let prepared: Promise<PreviousVersion> | undefined;
 
 /**
- * The version before, which the environment variable `PREVIOUS` names as a revision of this Git repository. The first use
- * takes it out of Git and installs its packages, in the cache folder of the tools; processes that ask at the same time do
- * it once.
- * @throws Error when there is no such revision, or its packages cannot be installed
+ * The version before ({@link findVersionBefore}). The first use takes it out of Git and installs its packages, in the cache
+ * folder of the tools; processes that ask at the same time do it once.
+ * @throws Error when there is none, Git does not know it, or its packages cannot be installed
  */
 export function previousVersion(): Promise<PreviousVersion> {
   prepared ??= prepare();
@@ -53,7 +49,7 @@ export function previousVersion(): Promise<PreviousVersion> {
 
 async function prepare(): Promise<PreviousVersion> {
   if (revision === undefined) {
-    throw new Error(noPrevious);
+    throw new Error(`there is no version before; it needs ${remedy}`);
   }
   const commit = await commitOf(revision);
   const versions = join(cacheFolder(), 'versions');

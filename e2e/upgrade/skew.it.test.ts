@@ -3,13 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe } from 'vitest';
 import { pairWays, testDelivery, testLiveAccess } from '../interop/pair-behaviour.ts';
-import { executableOf, noPrevious, previousVersion, sincePrevious, type TestedVersion } from './previous.ts';
+import { executableOf, previousVersion, sincePrevious, type TestedVersion } from './previous.ts';
 
 // Every combination of a principal and agents of this version and the one before.
-
-if (noPrevious !== undefined) {
-  console.log(`Nothing is tested with the version before: ${noPrevious}.`);
-}
 
 const versions: readonly TestedVersion[] = ['previous', 'current'];
 const combinations = versions.flatMap((principal) =>
@@ -20,11 +16,9 @@ let folder: string;
 let previous: string | undefined;
 
 beforeAll(async () => {
-  if (noPrevious === undefined) {
-    folder = await mkdtemp(join(tmpdir(), 'skew-'));
-    const { folder: sources } = await previousVersion();
-    previous = await executableOf('argocd-agent', sources, join(folder, 'argocd-agent'));
-  }
+  folder = await mkdtemp(join(tmpdir(), 'skew-'));
+  const { folder: sources } = await previousVersion();
+  previous = await executableOf('argocd-agent', sources, join(folder, 'argocd-agent'));
 });
 afterAll(async () => {
   if (folder !== undefined) {
@@ -34,7 +28,7 @@ afterAll(async () => {
 
 const executable = (version: TestedVersion) => (version === 'previous' ? previous : undefined);
 
-describe.skipIf(noPrevious !== undefined).each(combinations)(`%s ${sincePrevious}`, (_, { principal, agent }) => {
+describe.each(combinations)(`%s ${sincePrevious}`, { tags: 'version-before' }, (_, { principal, agent }) => {
   const executables = async () => ({ principal: executable(principal), agent: executable(agent) });
 
   describe.each(pairWays)('$way', ({ isMapped }) => {

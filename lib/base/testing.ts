@@ -1,5 +1,4 @@
 /** What the tests, the testbed and the benchmarks of all rooms share. */
 export { effort } from './testing/effort.ts';
-export { hasIpv6 } from './testing/ipv6.ts';
 export { liveMemory } from './testing/live-memory.ts';
 export { type Check, type UntilOptions, until } from './testing/until.ts';

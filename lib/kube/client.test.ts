@@ -1,6 +1,6 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
-import { hasIpv6, until } from '../base/testing.ts';
+import { until } from '../base/testing.ts';
 import { KubeClient } from './client.ts';
 import type { ClientOptions, ObservedRequest } from './client-options.ts';
 import { type ApiError, ConnectionError, isConflict, isGone, isNotFound } from './errors.ts';
@@ -505,7 +505,7 @@ test('many requests at once under one signal cause no warning', async () => {
   expect(warnings).toEqual([]);
 });
 
-test.skipIf(!hasIpv6)('requests and watches reach an API server at an IPv6 address', async () => {
+test('requests and watches reach an API server at an IPv6 address', { tags: 'ipv6' }, async () => {
   const other = await startScriptedServer(true, '::1');
   const api = KubeClient.fromKubeconfig(other.kubeconfig);
   try {

@@ -2,7 +2,6 @@ import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { Counter } from 'prom-client';
 import { expect, test } from 'vitest';
-import { hasIpv6 } from '../base/testing.ts';
 import { createRegistry, serveHealth, serveMetrics } from './index.ts';
 
 const host = '127.0.0.1';
@@ -51,8 +50,9 @@ test('a port in use is a clear error', async () => {
   await first.close();
 });
 
-test.skipIf(!hasIpv6).each([undefined, '', '0.0.0.0', '::', '[::]'])(
+test.each([undefined, '', '0.0.0.0', '::', '[::]'])(
   'with the host %j both IPv4 and IPv6 are served',
+  { tags: 'ipv6' },
   async (given) => {
     const server = await serveHealth({
       port: 0,
@@ -66,7 +66,7 @@ test.skipIf(!hasIpv6).each([undefined, '', '0.0.0.0', '::', '[::]'])(
   },
 );
 
-test.skipIf(!hasIpv6)('an address in brackets is listened on alone', async () => {
+test('an address in brackets is listened on alone', { tags: 'ipv6' }, async () => {
   const server = await serveHealth({ port: 0, host: '[::1]', healthz: () => ({ ok: true }) });
   expect((await fetch(`http://[::1]:${server.port}/healthz`)).status).toBe(200);
   await expect(fetch(`http://127.0.0.1:${server.port}/healthz`)).rejects.toThrow();

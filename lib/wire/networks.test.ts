@@ -4,7 +4,7 @@ import { type AddressInfo, connect, type Server, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { afterEach, beforeAll, expect, test } from 'vitest';
 import { authenticateWith, GoExpression, mtlsMethod, TokenAuthority, userpassMethod } from '../auth/index.ts';
-import { hasIpv6, until } from '../base/testing.ts';
+import { until } from '../base/testing.ts';
 import {
   agentSource,
   type EventStream,
@@ -313,14 +313,14 @@ test.each(transports)(
   120_000,
 );
 
-test.skipIf(!hasIpv6).each(transports)('%s to a principal at an IPv6 address', async (transport) => {
+test.each(transports)('%s to a principal at an IPv6 address', { tags: 'ipv6' }, async (transport) => {
   const principal = await startPrincipal({ address: '::1' });
   const agent = startAgent(0, { transport, server: `[::1]:${principal.port}` });
   await until(() => expect(agent.streams).toHaveLength(1));
   expect(principal.sessions[0]?.peer.address).toMatch(/^\[::1\]:\d+$/);
 });
 
-test.skipIf(!hasIpv6)('a principal that listens on all addresses takes agents over IPv4 and IPv6', async () => {
+test('a principal that listens on all addresses takes agents over IPv4 and IPv6', { tags: 'ipv6' }, async () => {
   const principal = await startPrincipal({ address: '::' });
   for (const host of ['127.0.0.1', '[::1]']) {
     const agent = startAgent(0, { server: `${host}:${principal.port}` });

@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { until } from '../../lib/base/testing.ts';
-import { browserMissing, startBrowser } from './testing/browser.ts';
+import { startBrowser } from './testing/browser.ts';
 import { type MadeUpCluster, type MadeUpFleet, madeUpCounts, serveMadeUpFleet } from './testing/made-up-fleet.ts';
 import { hostileFleet, sampleFleet } from './testing/sample-fleets.ts';
 
@@ -25,11 +25,7 @@ const tablesOfApplications = {
   withheld: 1,
 };
 
-if (browserMissing !== undefined) {
-  console.warn(`The fleet page is not tried in a browser: ${browserMissing}`);
-}
-
-describe.skipIf(browserMissing !== undefined)('in Chromium', () => {
+describe('in Chromium', { tags: 'chromium' }, () => {
   let browser: Browser;
   beforeAll(async () => {
     browser = await startBrowser();

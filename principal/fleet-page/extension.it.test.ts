@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { until } from '../../lib/base/testing.ts';
 import type { FleetPageOptions } from './fleet-page.ts';
 import { serveArgoUi } from './testing/argo-ui.ts';
-import { browserMissing, startBrowser } from './testing/browser.ts';
+import { startBrowser } from './testing/browser.ts';
 import { hostileTexts, type MadeUpCluster, madeUpExtensionKeys, serveMadeUpFleet } from './testing/made-up-fleet.ts';
 import { hostileFleet, sampleFleet } from './testing/sample-fleets.ts';
 
@@ -21,7 +21,7 @@ const station = (name: string, isDone: boolean, text = name) => ({
   text,
 });
 
-describe.skipIf(browserMissing !== undefined)('in Chromium', () => {
+describe('in Chromium', { tags: 'chromium' }, () => {
   let browser: Browser;
   beforeAll(async () => {
     browser = await startBrowser();

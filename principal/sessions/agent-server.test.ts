@@ -3,7 +3,7 @@ import { hash as bcrypt } from 'bcryptjs';
 import { expect, test } from 'vitest';
 import { Attacker } from '../../e2e/hostile/index.ts';
 import { parseUserDatabase, userpassMethod } from '../../lib/auth/index.ts';
-import { hasIpv6, until } from '../../lib/base/testing.ts';
+import { until } from '../../lib/base/testing.ts';
 import { createLogger, parseKeyPair, Reloadable, type TlsKeyPair } from '../../lib/ops/index.ts';
 import { createAuthority, issueCertificate } from '../../lib/pki/index.ts';
 import { serveAgents } from './agent-server.ts';
@@ -107,28 +107,32 @@ test('a user that is removed loses its stream and its tokens, the others keep th
   }
 });
 
-test.skipIf(!hasIpv6).each([
+test.each([
   ['', true],
   ['0.0.0.0', true],
   ['[::]', true],
   ['[::1]', false],
-])('agents reach a principal that listens on %j over IPv6, and over IPv4: %s', async (listenHost, isIpv4Served) => {
-  const stop = new AbortController();
-  const { server, attack } = await serve({ signal: stop.signal }, listenHost);
-  const reach = (host: string) =>
-    new Promise<boolean>((resolve) => {
-      const socket = connect({ host, port: server.port, ca: attack.ca, servername: '', ALPNProtocols: ['h2'] });
-      socket.on('error', (error: NodeJS.ErrnoException) => resolve(error.code !== 'ECONNREFUSED'));
-      socket.on('secureConnect', () => {
-        socket.destroy();
-        resolve(true);
+])(
+  'agents reach a principal that listens on %j over IPv6, and over IPv4: %s',
+  { tags: 'ipv6' },
+  async (listenHost, isIpv4Served) => {
+    const stop = new AbortController();
+    const { server, attack } = await serve({ signal: stop.signal }, listenHost);
+    const reach = (host: string) =>
+      new Promise<boolean>((resolve) => {
+        const socket = connect({ host, port: server.port, ca: attack.ca, servername: '', ALPNProtocols: ['h2'] });
+        socket.on('error', (error: NodeJS.ErrnoException) => resolve(error.code !== 'ECONNREFUSED'));
+        socket.on('secureConnect', () => {
+          socket.destroy();
+          resolve(true);
+        });
       });
-    });
-  try {
-    expect(await reach('::1')).toBe(true);
-    expect(await reach('127.0.0.1')).toBe(isIpv4Served);
-  } finally {
-    stop.abort();
-    await server.close();
-  }
-});
+    try {
+      expect(await reach('::1')).toBe(true);
+      expect(await reach('127.0.0.1')).toBe(isIpv4Served);
+    } finally {
+      stop.abort();
+      await server.close();
+    }
+  },
+);

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import type { Browser } from 'playwright-core';
 import type { FleetModel } from '../model/fleet-model.ts';
-import { browserMissing, startBrowser } from '../testing/browser.ts';
+import { startBrowser } from '../testing/browser.ts';
 import { type MadeUpFleet, serveMadeUpFleet } from '../testing/made-up-fleet.ts';
 import { sampleFleet } from '../testing/sample-fleets.ts';
 import type { ListedApplications } from '../view/cluster-page.ts';
@@ -92,9 +92,6 @@ export async function* takePictures(
   motifs: ReadonlyMap<string, Motif>,
   pathOf: (name: string) => string,
 ): AsyncGenerator<TakenPicture> {
-  if (browserMissing !== undefined) {
-    throw new Error(browserMissing);
-  }
   const browser = await startBrowser();
   try {
     for (const [name, motif] of motifs) {

@@ -1,16 +1,16 @@
-import { existsSync } from 'node:fs';
 import { type Browser, chromium } from 'playwright-core';
+import { onPath } from '../../../e2e/tools/index.ts';
 
-const executablePath = '/usr/bin/chromium';
-
-/** Why no browser can be started; undefined when one can. */
-export const browserMissing = existsSync(executablePath)
-  ? undefined
-  : `${executablePath} is not installed (Debian: apt-get install chromium)`;
-
-/** Starts Debian's Chromium without a display. */
-export function startBrowser(): Promise<Browser> {
+/**
+ * Starts the machine's Chromium without a display.
+ * @throws Error when there is none
+ */
+export async function startBrowser(): Promise<Browser> {
+  const executablePath = onPath('chromium');
+  if (executablePath === undefined) {
+    throw new Error('there is no chromium on the PATH: install it (Debian: apt-get install chromium fonts-liberation)');
+  }
   const quiet = ['no-first-run', 'disable-background-networking', 'disable-component-update', 'disable-sync'];
   const args = ['headless', 'no-sandbox', 'disable-gpu', 'disable-quic', ...quiet].map((name) => `--${name}`);
-  return chromium.launch({ executablePath, args });
+  return await chromium.launch({ executablePath, args });
 }
