@@ -15,6 +15,7 @@ const everywhere = [
   'charts',
   'site',
   'release',
+  '.ci',
 ];
 const files = (suffix: string) => everywhere.map((folder) => `${folder}/**/*.${suffix}.ts`);
 
