@@ -8,7 +8,7 @@ const ocmApi = { folder: 'ocm-api', module: 'open-cluster-management.io/api' };
 
 const publishers = {
   argocd: {
-    folder: 'argocd',
+    folder: 'kubernetes-1.34',
     module: 'github.com/argoproj/argo-cd/v3',
     files: ['application', 'applicationset', 'appproject'].map((kind) => `manifests/crds/${kind}-crd.yaml`),
   },

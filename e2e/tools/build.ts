@@ -83,16 +83,19 @@ export function cacheFolder(): string {
 function digest(folder: string, recipe: ToolVersion): string {
   const hash = createHash('sha256').update(JSON.stringify([process.platform, process.arch, recipe.goPackage]));
   hash.update(JSON.stringify(recipe.variables ?? {}));
-  for (const file of readdirSync(folder).sort()) {
-    if (/\.(go|mod|sum)$/.test(file)) {
-      hash.update(`\0${file}\0`).update(readFileSync(join(folder, file)));
-    }
+  // What the program's own package has, and what fixes the versions of all others.
+  const own = recipe.goPackage.startsWith('.') ? readdirSync(join(folder, recipe.goPackage)) : [];
+  const sources = own.filter((file) => file.endsWith('.go')).map((file) => join(recipe.goPackage, file));
+  for (const file of ['go.mod', 'go.sum', ...sources.sort()]) {
+    hash.update(`\0${file}\0`).update(readFileSync(join(folder, file)));
   }
   return hash.digest('hex').slice(0, 12);
 }
 
 function moduleVersion(folder: string, recipe: ToolVersion): string {
-  const required = readFileSync(join(folder, 'go.mod'), 'utf8').matchAll(/^(?:require\s+|\t)(\S+) (v\S+)$/gm);
+  const required = readFileSync(join(folder, 'go.mod'), 'utf8').matchAll(
+    /^(?:require\s+|\t)(\S+) (v\S+)(?: \/\/ indirect)?$/gm,
+  );
   for (const [, module = '', version = ''] of required) {
     if (recipe.goPackage === module || recipe.goPackage.startsWith(`${module}/`)) {
       return version;

@@ -4,13 +4,16 @@ export interface Recipe extends ToolVersion {
   readonly choice?: { readonly variable: string; readonly versions: Readonly<Record<string, ToolVersion>> };
 }
 
-/** What is built, from where. */
+/**
+ * What is built, from where. A folder is named after the Kubernetes whose libraries its programs share: what one has compiled,
+ * the next ones have. `kubernetes-1.34` has all other libraries in the versions of `kubernetes-1.36`, for the same reason.
+ */
 export interface ToolVersion {
   readonly folder: string;
   readonly goPackage: string;
   /** Variables that the linker sets: what the tool says its version is, where `go build` alone would not set it. */
   readonly variables?: Readonly<Record<string, string>>;
-  /** About how long the build takes on 2 cores with empty caches, in seconds. */
+  /** About how long the build takes on 2 cores after those before it in the catalogue, in seconds. */
   readonly seconds: number;
 }
 
@@ -26,7 +29,7 @@ const kubernetes = (program: string, seconds: number) => {
   const goPackage = `k8s.io/kubernetes/cmd/${program}`;
   const oldest = { folder: 'kubernetes-1.30', goPackage, variables: kubernetesVersion('30', '14'), seconds };
   return {
-    folder: 'kubernetes',
+    folder: 'kubernetes-1.36',
     goPackage,
     variables: kubernetesVersion('36', '3'),
     seconds,
@@ -34,40 +37,34 @@ const kubernetes = (program: string, seconds: number) => {
   };
 };
 
+/** Helm of a major version. */
+const helm = (major: 3 | 4, version: string) => ({
+  folder: 'kubernetes-1.36',
+  goPackage: `helm.sh/helm/v${major}/cmd/helm`,
+  variables: { [`helm.sh/helm/v${major}/internal/version.version`]: version },
+  seconds: 30,
+});
+
 /** Every executable that the testbed builds, in the order of building. */
 export const catalogue = {
   supervise: { folder: 'supervise', goPackage: '.', seconds: 10 },
-  etcd: { folder: 'etcd', goPackage: 'go.etcd.io/etcd/server/v3', seconds: 30 },
+  etcd: { folder: 'kubernetes-1.36', goPackage: 'go.etcd.io/etcd/server/v3', seconds: 30 },
   'kube-apiserver': kubernetes('kube-apiserver', 190),
   'kube-controller-manager': kubernetes('kube-controller-manager', 50),
-  kubectl: { folder: 'kubectl', goPackage: '.', variables: kubernetesVersion('36', '3'), seconds: 60 },
+  kubectl: { folder: 'kubernetes-1.36', goPackage: './kubectl', variables: kubernetesVersion('36', '3'), seconds: 20 },
   helm: {
-    folder: 'helm',
-    goPackage: 'helm.sh/helm/v4/cmd/helm',
-    variables: { 'helm.sh/helm/v4/internal/version.version': 'v4.3.1' },
-    seconds: 100,
-    choice: {
-      variable: 'HELM_VERSION',
-      versions: {
-        '3': {
-          folder: 'helm-3',
-          goPackage: 'helm.sh/helm/v3/cmd/helm',
-          variables: { 'helm.sh/helm/v3/internal/version.version': 'v3.22.0' },
-          seconds: 100,
-        },
-      },
-    },
+    ...helm(4, 'v4.2.4'),
+    choice: { variable: 'HELM_VERSION', versions: { '3': helm(3, 'v3.21.4') } },
   },
-  // In kubectl's module, which has it as a library: most of it is compiled already.
-  kustomize: { folder: 'kubectl', goPackage: 'sigs.k8s.io/kustomize/kustomize/v5', seconds: 5 },
+  kustomize: { folder: 'kubernetes-1.36', goPackage: 'sigs.k8s.io/kustomize/kustomize/v5', seconds: 5 },
   argocd: {
-    folder: 'argocd',
+    folder: 'kubernetes-1.34',
     goPackage: 'github.com/argoproj/argo-cd/v3/cmd',
     variables: { 'github.com/argoproj/argo-cd/v3/common.version': '3.2.6' },
-    seconds: 210,
+    seconds: 150,
   },
-  ocm: { folder: 'ocm', goPackage: '.', seconds: 165 },
-  gopeer: { folder: 'gopeer', goPackage: '.', seconds: 20 },
+  ocm: { folder: 'kubernetes-1.32', goPackage: './ocm', seconds: 130 },
+  gopeer: { folder: 'gopeer', goPackage: '.', seconds: 10 },
   'redis-server': { folder: 'redis', goPackage: '.', seconds: 10 },
 } as const satisfies Record<string, Recipe>;
 

@@ -1,4 +1,4 @@
-module argocd-fleet/e2e/tools/ocm
+module argocd-fleet/e2e/tools/kubernetes-1.32
 
 go 1.26.0
 
