@@ -8,8 +8,8 @@ import {
   namespace,
   pairApplications,
   startHub,
-  startRedis,
 } from '../../e2e/pair/index.ts';
+import { startRedis } from '../../e2e/redis/index.ts';
 import { type SharedCluster, startCluster } from '../../e2e/testbed/index.ts';
 import { namespaces } from '../../lib/kube/index.ts';
 import {

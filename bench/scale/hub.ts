@@ -1,15 +1,8 @@
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { argoCdCrds, installCrds } from '../../e2e/hub/index.ts';
-import {
-  mapAgent,
-  namespace,
-  pairApplications,
-  pairAppProjects,
-  put,
-  putTls,
-  startRedis,
-} from '../../e2e/pair/index.ts';
+import { mapAgent, namespace, pairApplications, pairAppProjects, put, putTls } from '../../e2e/pair/index.ts';
+import { startRedis } from '../../e2e/redis/index.ts';
 import { type Cluster, startCluster } from '../../e2e/testbed/index.ts';
 import { namespaces } from '../../lib/kube/index.ts';
 import {

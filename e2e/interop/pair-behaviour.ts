@@ -21,10 +21,9 @@ import {
   pairApplications,
   pairAppProjects,
   put,
-  type Redis,
   startPair,
-  startRedis,
 } from '../pair/index.ts';
+import { type Redis, startRedis } from '../redis/index.ts';
 
 // What principal and agents do for users, whichever programs they are. The tests play Argo CD.
 

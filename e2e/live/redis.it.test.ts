@@ -2,7 +2,8 @@ import { createClient } from '@redis/client';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { until } from '../../lib/base/testing.ts';
 import { namespaces } from '../../lib/kube/index.ts';
-import { freePort, type Pair, type Redis, startPair, startRedis } from '../pair/index.ts';
+import { freePort, type Pair, startPair } from '../pair/index.ts';
+import { type Redis, startRedis } from '../redis/index.ts';
 
 // The cache of an agent's Argo CD, as the hub's argocd-server reads it, with a real Redis on both sides.
 

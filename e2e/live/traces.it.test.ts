@@ -4,15 +4,8 @@ import { until } from '../../lib/base/testing.ts';
 import type { KeyCertificate } from '../../lib/pki/index.ts';
 import { type Node, startNode } from '../node/index.ts';
 import { kubeletPods } from '../node/types.ts';
-import {
-  type CollectedSpan,
-  type Collector,
-  freePort,
-  type Pair,
-  type Redis,
-  startCollector,
-  startRedis,
-} from '../pair/index.ts';
+import { type CollectedSpan, type Collector, freePort, type Pair, startCollector } from '../pair/index.ts';
+import { type Redis, startRedis } from '../redis/index.ts';
 import type { ProxyClient } from './proxy-client.ts';
 import { deployWeb, shopPod, startProxiedPair } from './shop.ts';
 import { TerminalClient } from './terminal-client.ts';

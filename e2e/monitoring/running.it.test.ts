@@ -5,16 +5,8 @@ import { namespaces } from '../../lib/kube/index.ts';
 import { issueCertificate } from '../../lib/pki/index.ts';
 import { addonChart, agentChart } from '../hub/index.ts';
 import { ProxyClient } from '../live/proxy-client.ts';
-import {
-  application,
-  freePort,
-  namespace,
-  type Pair,
-  pairApplications,
-  type Redis,
-  startPair,
-  startRedis,
-} from '../pair/index.ts';
+import { application, freePort, namespace, type Pair, pairApplications, startPair } from '../pair/index.ts';
+import { type Redis, startRedis } from '../redis/index.ts';
 import { hastyRules, panelQueriesOf } from './expressions.ts';
 import { type Prometheus, startPrometheus } from './prometheus.ts';
 

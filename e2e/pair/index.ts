@@ -21,7 +21,6 @@ export {
 export { type MeshProxy, startMeshProxy } from './mesh-proxy.ts';
 export type { CollectedSpan } from './otlp.ts';
 export { Program } from './program.ts';
-export { type Redis, startRedis } from './redis.ts';
 export { issueSvid } from './svid.ts';
 export { type PairedHub, type PairedPrincipal, startTwoHubs, type TwoHubs, type TwoHubsOptions } from './two-hubs.ts';
 

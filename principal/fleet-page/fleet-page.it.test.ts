@@ -9,10 +9,9 @@ import {
   type Pair,
   pairApplications,
   put,
-  type Redis,
   startPair,
-  startRedis,
 } from '../../e2e/pair/index.ts';
+import { type Redis, startRedis } from '../../e2e/redis/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import { configMaps, namespaces } from '../../lib/kube/index.ts';
 

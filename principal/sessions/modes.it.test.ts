@@ -8,11 +8,10 @@ import {
   pairApplications,
   pairAppProjects,
   put,
-  type Redis,
   startCollector,
   startPair,
-  startRedis,
 } from '../../e2e/pair/index.ts';
+import { type Redis, startRedis } from '../../e2e/redis/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import { configMaps, events, leases, namespaces, secrets } from '../../lib/kube/index.ts';
 import { createLogger } from '../../lib/ops/index.ts';

@@ -1,6 +1,7 @@
 import { createClient } from '@redis/client';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { freePort, type Redis, startRedis } from '../../../e2e/pair/index.ts';
+import { freePort } from '../../../e2e/pair/index.ts';
+import { type Redis, startRedis } from '../../../e2e/redis/index.ts';
 import { until } from '../../../lib/base/testing.ts';
 import { createLogger } from '../../../lib/ops/index.ts';
 import { eventTypes, messageEvent, targets, type WireEvent } from '../../../lib/wire/index.ts';

@@ -1,9 +1,10 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { freePort, type Redis, startRedis } from '../../../e2e/pair/index.ts';
+import { freePort } from '../../../e2e/pair/index.ts';
 import { Random } from '../../../e2e/random/index.ts';
 import { maxGrownBytes, maxTurnMs, TurnMeter } from '../../../e2e/random/meters.ts';
+import { type Redis, startRedis } from '../../../e2e/redis/index.ts';
 import { effort, until } from '../../../lib/base/testing.ts';
 import { encodeCommand, ReplySplitter } from '../../../lib/live/index.ts';
 import { createLogger } from '../../../lib/ops/index.ts';
