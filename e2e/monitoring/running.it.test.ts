@@ -89,7 +89,9 @@ describe('Prometheus beside a principal and an agent', { tags: 'prometheus' }, (
     [
       "the hub's Redis is gone",
       ['ArgoCDAgentRedisDisconnected'],
-      () => redis.hub.stop(),
+      async () => {
+        await redis.hub.stop();
+      },
       async () => {
         redis.hub = await startRedis({ port: redis.hub.port });
       },
@@ -97,7 +99,9 @@ describe('Prometheus beside a principal and an agent', { tags: 'prometheus' }, (
     [
       "the cluster's Redis is gone",
       ['ArgoCDAgentClusterRedisDisconnected'],
-      () => redis.cluster.stop(),
+      async () => {
+        await redis.cluster.stop();
+      },
       async () => {
         redis.cluster = await startRedis({ port: redis.cluster.port });
       },

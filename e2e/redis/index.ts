@@ -1,1 +1,1 @@
-export { type Redis, startRedis } from './start.ts';
+export { isRedisInstalled, type Redis, type RedisOptions, type RedisServer, startRedis } from './start.ts';

@@ -9,21 +9,45 @@ import { buildTool } from '../tools/index.ts';
 /** A Redis process. */
 export interface Redis {
   readonly port: number;
-  /** False for the stand-in where no redis-server is installed: it has no TLS and notifies of nothing. */
-  readonly isReal: boolean;
-  stop(): Promise<void>;
+  /** Ends it, at once unless told otherwise. Resolves with its exit code; null when a signal has ended it. */
+  stop(signal?: 'SIGKILL' | 'SIGTERM'): Promise<number | null>;
 }
 
-/** Starts a Redis on 127.0.0.1 that keeps nothing; resolves when it takes connections. */
-export async function startRedis(options: { port?: number; args?: readonly string[] } = {}): Promise<Redis> {
-  const { path, origin } = await buildTool('redis-server');
-  const { args = [] } = options;
+/** How a Redis is started. */
+export interface RedisOptions {
+  /** Default: a free one. */
+  readonly port?: number;
+  /** Options of redis-server. */
+  readonly args?: readonly string[];
+  /** Default: the machine's own redis-server where there is one, otherwise the embedded one. */
+  readonly server?: RedisServer;
+}
+
+/** Whose executable runs: the machine's own redis-server, or the one that is built from `e2e/tools/redis`. */
+export type RedisServer = 'installed' | 'embedded';
+
+/** Whether the machine has a redis-server of its own. */
+export async function isRedisInstalled(): Promise<boolean> {
+  return (await buildTool('redis-server')).origin === 'installed';
+}
+
+/**
+ * Starts a Redis on 127.0.0.1 that keeps nothing; resolves when it takes connections.
+ * @throws Error with its output when it ends before
+ */
+export async function startRedis(options: RedisOptions = {}): Promise<Redis> {
+  const { args = [], server } = options;
+  const { path, origin } = await buildTool('redis-server', { installed: server !== 'embedded' });
+  if (server === 'installed' && origin !== 'installed') {
+    throw new Error('there is no redis-server on the PATH (Debian: apt-get install redis-server)');
+  }
   const port = options.port ?? (await freePort());
   const folder = mkdtempSync(join(tmpdir(), 'redis-'));
   const listens = args.includes('--tls-port') ? [] : ['--port', `${port}`];
   const common = ['--bind', '127.0.0.1', '--dir', folder, '--save', '', '--appendonly', 'no'];
   const child = spawn(path, [...listens, ...common, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
   const ended = once(child, 'exit');
+  ended.catch(() => undefined);
   const ready = Promise.withResolvers<void>();
   let output = '';
   const take = (chunk: Buffer) => {
@@ -34,16 +58,21 @@ export async function startRedis(options: { port?: number; args?: readonly strin
   };
   child.stdout.on('data', take);
   child.stderr.on('data', take);
-  child.once('exit', () => ready.reject(new Error(`Redis has ended:\n${output}`)));
+  child.once('close', () => ready.reject(new Error(`Redis has ended:\n${output}`)));
   child.once('error', (error) => ready.reject(error));
-  await ready.promise;
+  try {
+    await ready.promise;
+  } catch (error) {
+    rmSync(folder, { recursive: true, force: true });
+    throw error;
+  }
   return {
     port,
-    isReal: origin === 'installed',
-    async stop() {
-      child.kill('SIGKILL');
-      await ended;
+    async stop(signal = 'SIGKILL') {
+      child.kill(signal);
+      const [code] = await ended;
       rmSync(folder, { recursive: true, force: true });
+      return code;
     },
   };
 }

@@ -15,6 +15,8 @@ export interface BuildOptions {
   signal?: AbortSignal;
   /** Gets a line every few seconds while something is built, none when it is in the cache. Default: standard error. */
   log?: (line: string) => void;
+  /** False: the tool is built even where the machine has its own. Default: true. */
+  installed?: boolean;
 }
 
 /** An executable that is ready to be run. */
@@ -43,7 +45,7 @@ export async function buildTool(name: ToolName, options: BuildOptions = {}): Pro
   const begin = performance.now();
   const seconds = () => (performance.now() - begin) / 1000;
   const installed = name === 'redis-server' ? onPath(name) : name === 'argocd' ? chosenArgoCd() : undefined;
-  if (installed) {
+  if (installed && options.installed !== false) {
     return { path: installed, origin: 'installed', version: '', seconds: seconds() };
   }
 

@@ -4,22 +4,17 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createClient } from '@redis/client';
-import { afterEach, beforeAll, expect, test } from 'vitest';
+import { afterEach, expect, test } from 'vitest';
 import { freePort } from '../../e2e/pair/index.ts';
 import { type Redis, startRedis } from '../../e2e/redis/index.ts';
-import { buildTool } from '../../e2e/tools/index.ts';
 import { until } from '../base/testing.ts';
 import type { Secret } from '../kube/index.ts';
 import { createLogger } from '../ops/index.ts';
 import { createAuthority, issueCertificate } from '../pki/index.ts';
 import { RedisLink, type RedisLinkOptions, redisLink } from './index.ts';
 
-let isReal: boolean;
 const clean: (() => Promise<unknown> | unknown)[] = [];
 
-beforeAll(async () => {
-  isReal = (await buildTool('redis-server')).origin === 'installed';
-});
 afterEach(async () => {
   for (const step of clean.splice(0).reverse()) {
     await step();
@@ -75,8 +70,7 @@ test('an absent Redis is a state; it is used as soon as it is there, again after
   expect(ready).toBe(2);
 });
 
-test('changes of keys that were read are reported', async ({ skip }) => {
-  skip(!isReal, 'the stand-in for redis-server notifies of nothing');
+test('changes of keys that were read are reported', async () => {
   const port = await freePort();
   await redisOn(port);
   const { link, connected } = startLink(port, { notify: true });
@@ -93,10 +87,7 @@ test('changes of keys that were read are reported', async ({ skip }) => {
   await until(() => heard === 2);
 });
 
-test('no message on a subscribed channel is missed, also right after another subscriber has ended, also after a break', async ({
-  skip,
-}) => {
-  skip(!isReal, 'needs the real Redis');
+test('no message on a subscribed channel is missed, also right after another subscriber has ended, also after a break', async () => {
   const port = await freePort();
   const redis = await redisOn(port);
   const { link, connected } = startLink(port, { notify: true });
@@ -128,8 +119,7 @@ test('no message on a subscribed channel is missed, also right after another sub
   await until(() => heard === 12);
 });
 
-test('the sizes of values are read by the prefix of their keys', async ({ skip }) => {
-  skip(!isReal, 'needs the real Redis');
+test('the sizes of values are read by the prefix of their keys', async () => {
   const port = await freePort();
   await redisOn(port);
   const { link, connected } = startLink(port);
@@ -157,13 +147,10 @@ test('a wrong password is named; a right one counts at the next attempt', async 
   password = 'right';
   await connected();
   await link.set('a', Buffer.from('x'), 1_000);
-  expect(link.isNotified).toBe(isReal);
+  expect(link.isNotified).toBe(true);
 });
 
-test("the password of Argo CD's Redis is used as soon as its Secret is there, unless another one is given", async ({
-  skip,
-}) => {
-  skip(!isReal, 'needs the real Redis');
+test("the password of Argo CD's Redis is used as soon as its Secret is there, unless another one is given", async () => {
   const port = await freePort();
   await redisOn(port, '--requirepass', 'later');
   const stored = new Map<string, Secret>();
@@ -191,8 +178,7 @@ test("the password of Argo CD's Redis is used as soon as its Secret is there, un
   expect(other.problem).toMatch(/WRONGPASS/);
 });
 
-test('TLS: the CA is checked, and one that comes later is taken', async ({ skip }) => {
-  skip(!isReal, 'the stand-in for redis-server has no TLS');
+test('TLS: the CA is checked, and one that comes later is taken', async () => {
   const port = await freePort();
   const [authority, stranger] = await Promise.all([
     createAuthority({ commonName: 'redis-ca' }),

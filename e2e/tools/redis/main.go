@@ -1,49 +1,82 @@
-// Command redis stands in for redis-server where none is installed: an in-memory Redis that takes the options of
-// redis-server's command line that matter here (--port, --bind, --requirepass) and accepts the others unread.
+// Command redis is a Redis for tests and demonstrations, used where redis-server is not installed.
+//
+// It answers as Redis 8.0 does, byte by byte, to what the tests, the programs and Argo CD ask: e2e/redis asks both the same. It has
+// strings with lifetimes, channels, transactions, notifications of changed keys (CLIENT TRACKING without options), both versions of
+// the protocol, one password and TLS. Other commands are unknown to it, and it does not start with options that it does not
+// know. It keeps nothing on disk.
+//
+// Where nobody asks, it is simpler: FLUSHALL of a client with tracking is answered before the client is notified, SSUBSCRIBE is
+// possible in a transaction, and only the upper one of the two limits of a subscriber's output counts. A failed AUTH always has
+// an answer, which Redis forgets, since 7.2, while others wait to be sent.
 package main
 
 import (
-	"log"
+	"crypto/tls"
+	"errors"
+	"fmt"
 	"net"
 	"os"
-	"strings"
-	"time"
-
-	"github.com/alicebob/miniredis/v2"
+	"os/signal"
+	"strconv"
+	"syscall"
 )
 
 func main() {
-	host, port, password := "127.0.0.1", "6379", ""
-	for i := 1; i < len(os.Args); i++ {
-		name, value := os.Args[i], ""
-		// As redis-server reads it: "--name value value ..." up to the next name.
-		for ; i+1 < len(os.Args) && !strings.HasPrefix(os.Args[i+1], "--"); i++ {
-			if value == "" {
-				value = os.Args[i+1]
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "redis:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	options, err := parseOptions(args)
+	if err != nil {
+		return err
+	}
+	listeners, err := listen(options)
+	if err != nil {
+		return err
+	}
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT)
+	server := newServer(options.password)
+	ended := make(chan error)
+	for _, listener := range listeners {
+		go func() { ended <- server.serve(listener) }()
+	}
+	fmt.Println("Ready to accept connections")
+	select {
+	case <-stop:
+		return nil
+	case err := <-ended:
+		return err
+	}
+}
+
+func listen(options options) ([]net.Listener, error) {
+	var listeners []net.Listener
+	for _, address := range options.addresses {
+		if options.port != 0 {
+			listener, err := net.Listen("tcp", net.JoinHostPort(address, strconv.Itoa(options.port)))
+			if err != nil {
+				return nil, err
 			}
+			listeners = append(listeners, listener)
 		}
-		switch name {
-		case "--bind":
-			host = strings.TrimPrefix(value, "-")
-			if host == "*" {
-				host = ""
+		if options.tlsPort != 0 {
+			config, err := options.tls()
+			if err != nil {
+				return nil, err
 			}
-		case "--port":
-			port = value
-		case "--requirepass":
-			password = value
+			listener, err := tls.Listen("tcp", net.JoinHostPort(address, strconv.Itoa(options.tlsPort)), config)
+			if err != nil {
+				return nil, err
+			}
+			listeners = append(listeners, listener)
 		}
 	}
-	server := miniredis.NewMiniRedis()
-	if password != "" {
-		server.RequireAuth(password)
+	if len(listeners) == 0 {
+		return nil, errors.New("nothing to listen on: --port or --tls-port must not be 0")
 	}
-	if err := server.StartAddr(net.JoinHostPort(host, port)); err != nil {
-		log.Fatal(err)
-	}
-	log.Printf("Ready to accept connections on %s", server.Addr())
-	// Its keys age only when told to.
-	for range time.Tick(time.Second) {
-		server.FastForward(time.Second)
-	}
+	return listeners, nil
 }
