@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { Agent, request } from 'node:https';
 import { type EndpointSlice, endpointSlices, type KubeClient, secrets } from '../../lib/kube/index.ts';
 import { type RunningFleet, waitForObject, waitForObjects } from '../fleet/index.ts';
+import { eventData } from './event-stream.ts';
 
 /** Where an Argo CD server listens. */
 export interface ArgoCdAddress {
@@ -83,23 +84,14 @@ export class ArgoCdApi {
     if (response.statusCode !== 200) {
       throw new ArgoCdError(path, response.statusCode ?? 0, await textOf(response));
     }
-    let rest = '';
     try {
-      for await (const chunk of response.setEncoding('utf8')) {
-        const lines = (rest + chunk).split('\n');
-        rest = lines.pop() ?? '';
-        for (const line of lines) {
-          const text = line.replace(/^data: /, '').trim();
-          if (text === '') {
-            continue;
-          }
-          const message = JSON.parse(text) as { result?: T; error?: { message: string } };
-          if (message.error) {
-            throw new ArgoCdError(path, 200, message.error.message);
-          }
-          if (message.result !== undefined) {
-            yield message.result;
-          }
+      for await (const data of eventData(response.setEncoding('utf8'))) {
+        const message = JSON.parse(data) as { result?: T; error?: { message: string } };
+        if (message.error) {
+          throw new ArgoCdError(path, 200, message.error.message);
+        }
+        if (message.result !== undefined) {
+          yield message.result;
         }
       }
     } catch (error) {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { until } from '../../lib/base/testing.ts';
 import { configMaps } from '../../lib/kube/index.ts';
 import { ArgoCdApi, ArgoCdTerminal } from '../argocd/index.ts';
@@ -72,15 +72,19 @@ export function describeLive(get: () => TwoModes): void {
         pods.set(way, await argoCd.pod(way.key));
       }
       const watching = new AbortController();
+      onTestFinished(() => watching.abort());
       const seen = new Map<TickerRoute, Set<string>>(ways.map((way) => [way, new Set()]));
-      const watches = ways.map(async (way) => {
+      const watch = async (way: TickerRoute) => {
         const path = `/api/v1/stream/applications/${way.key.name}/resource-tree${at(way.key)}`;
         for await (const { nodes = [] } of argoCd.api.stream<Tree>(path, watching.signal)) {
           for (const node of nodes) {
             seen.get(way)?.add(node.uid);
           }
         }
-      });
+      };
+      const watches = Promise.all(ways.map(watch));
+      // Awaited when everything else is done.
+      watches.catch(() => undefined);
       network.refuse();
       try {
         for (const way of ways) {
@@ -114,7 +118,7 @@ export function describeLive(get: () => TwoModes): void {
         await until(() => expect(seen.get(way)).toContain(after.uid), generous);
       }
       watching.abort();
-      await Promise.all(watches);
+      await watches;
     });
 
     test('what a user may not do with an Application, nobody does for them', async () => {
