@@ -25,6 +25,8 @@ const agentValueOf = (key: string) => `value of the agent for ${key}`;
 let redis: Redis;
 let admin: Awaited<ReturnType<typeof open>>;
 let proxy: RedisProxy;
+/** Whether Redis forgets the answer to a failed AUTH while others wait to be sent, as versions since 7.2 do. */
+let forgetsFailedAuth: boolean;
 /** Keys and channels that the agent was asked for. */
 let askedKeys: string[] = [];
 let askedChannels: string[] = [];
@@ -34,6 +36,9 @@ beforeAll(async () => {
   admin = await open(redis.port);
   admin.socket.write(encodeCommand(['AUTH', password]));
   await until(() => admin.text() === '+OK\r\n');
+  admin.socket.write(Buffer.concat([['PING'], ['AUTH', 'wrong'], ['PING']].map(encodeCommand)));
+  await until(() => admin.text().match(/PONG/g)?.length === 2);
+  forgetsFailedAuth = !admin.text().includes('WRONGPASS');
   proxy = await serveRedisProxy({
     host: '127.0.0.1',
     port: 0,
@@ -158,7 +163,9 @@ function repliesIn(text: string): string[] {
     reply += piece.bytes.toString('latin1');
     if (piece.isEnd) {
       // The id of the connection, and the number of receivers of a message.
-      replies.push(reply.replace(/(\$2\r\nid\r\n):\d+/, '$1:0').replace(/^:\d+/, ':0'));
+      if (!(forgetsFailedAuth && reply.startsWith('-WRONGPASS '))) {
+        replies.push(reply.replace(/(\$2\r\nid\r\n):\d+/, '$1:0').replace(/^:\d+/, ':0'));
+      }
       reply = '';
     }
   }
