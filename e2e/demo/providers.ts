@@ -3,7 +3,7 @@ import { type FleetOptions, type RunningFleet, type SharedFleet, startFleet } fr
 import { builtProject } from '../node/index.ts';
 import { checkKind, type ProviderName, startKindFleet } from '../provider/index.ts';
 import { type TestbedStatus, testbedStatus } from '../testbed/index.ts';
-import { type BuildOptions, buildTool, toolNames } from '../tools/index.ts';
+import { getTool, getTools, type ToolOptions, toolNames } from '../tools/index.ts';
 import { checkRequirements } from './requirements.ts';
 
 /** What the demo's steps stand on. */
@@ -12,7 +12,7 @@ export interface Provider {
   tools: string;
   /** @throws Error that says what the machine lacks, before anything is started */
   check(signal: AbortSignal): Promise<unknown>;
-  prepare(options: BuildOptions): Promise<void>;
+  prepare(options: ToolOptions): Promise<void>;
   start(options: FleetOptions): Promise<SharedFleet>;
   /** The hub's Argo CD for its administrator, where this machine reaches it without further ado. */
   argoCd?(): Promise<ArgoCdApi>;
@@ -29,12 +29,10 @@ export const providerOf = (name: ProviderName): Provider => (name === 'kind' ? k
 function local(): Provider {
   let fleet: RunningFleet | undefined;
   return {
-    tools: 'etcd, Kubernetes, Helm, Argo CD and Redis are built or in the cache',
+    tools: 'etcd, Kubernetes, Helm, Argo CD and Redis are in the cache',
     check: checkRequirements,
     async prepare(options) {
-      for (const name of toolNames) {
-        await buildTool(name, options);
-      }
+      await Promise.all(getTools(toolNames, options).values());
       await builtProject();
     },
     async start(options) {
@@ -68,10 +66,10 @@ function local(): Provider {
 /** Clusters of kind with OCM by clusteradm, and the image in containers. */
 function kind(): Provider {
   return {
-    tools: 'Helm is built or in the cache',
+    tools: 'Helm is in the cache',
     check: () => checkKind(),
     async prepare(options) {
-      await buildTool('helm', options);
+      await getTool('helm', options);
     },
     start: startKindFleet,
     async argoCdForPeople({ hub: { client } }) {

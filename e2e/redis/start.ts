@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freePort } from '../testbed/index.ts';
-import { buildTool } from '../tools/index.ts';
+import { getTool } from '../tools/index.ts';
 
 /** A Redis process. */
 export interface Redis {
@@ -28,7 +28,7 @@ export type RedisServer = 'installed' | 'embedded';
 
 /** Whether the machine has a redis-server of its own. */
 export async function isRedisInstalled(): Promise<boolean> {
-  return (await buildTool('redis-server')).origin === 'installed';
+  return (await getTool('redis-server')).origin === 'installed';
 }
 
 /**
@@ -37,7 +37,7 @@ export async function isRedisInstalled(): Promise<boolean> {
  */
 export async function startRedis(options: RedisOptions = {}): Promise<Redis> {
   const { args = [], server } = options;
-  const { path, origin } = await buildTool('redis-server', { installed: server !== 'embedded' });
+  const { path, origin } = await getTool('redis-server', { installed: server !== 'embedded' });
   if (server === 'installed' && origin !== 'installed') {
     throw new Error('there is no redis-server on the PATH (Debian: apt-get install redis-server)');
   }

@@ -1,84 +1,32 @@
-import { spawn } from 'node:child_process';
-import { createHash, randomUUID } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { mkdir, rename, rm } from 'node:fs/promises';
-import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
+import { cacheFolder } from './cache.ts';
 import { catalogue, type Recipe, type ToolName, type ToolVersion } from './catalogue.ts';
-import { goMissing, howToGetGo, ToolError } from './error.ts';
-import { withFileLock } from './lock.ts';
-import { isExecutableFile, onPath } from './on-path.ts';
+import { ToolError } from './error.ts';
 
-/** Where to say what is going on, and when to give up. */
-export interface BuildOptions {
-  signal?: AbortSignal;
-  /** Gets a line every few seconds while something is built, none when it is in the cache. Default: standard error. */
-  log?: (line: string) => void;
-  /** False: the tool is built even where the machine has its own. Default: true. */
-  installed?: boolean;
-}
-
-/** An executable that is ready to be run. */
-export interface BuiltTool {
-  path: string;
-  /** How it came about; `installed` is the machine's own. */
-  origin: 'cached' | 'built' | 'installed';
-  /** The version of the module it comes from; empty for the project's own. */
-  version: string;
-  seconds: number;
+/** What is to be built for a tool, and where it is kept. */
+export interface Build {
+  readonly recipe: ToolVersion;
+  /** Has the go.mod. */
+  readonly folder: string;
+  /** Of the module that the tool comes from; empty for the project's own. */
+  readonly version: string;
+  /** Of the executable, when it has been built. */
+  readonly path: string;
+  /** False for a version that an environment variable chose. */
+  readonly isDefault: boolean;
 }
 
 /**
- * The path of a tool's executable. The first use builds it with Go into a cache folder outside the checkout
- * (`TOOLS_CACHE`, or `argocd-fleet/tools` in the user's cache folder); processes that ask at the same time build once.
- * `redis-server` is the installed one if there is one; `argocd` is the one of `ARGOCD_BIN` if that is set. `KUBE_VERSION` and
- * `HELM_VERSION` choose other versions of the catalogue.
- * @throws ToolError when Go is missing, the build fails, or the catalogue has no such version.
+ * How a tool is built, in the version that the environment asks for.
+ * @throws ToolError when the catalogue has no such version
  */
-export async function toolPath(name: ToolName, options: BuildOptions = {}): Promise<string> {
-  return (await buildTool(name, options)).path;
-}
-
-/** As {@link toolPath}, and says how the tool came about. */
-export async function buildTool(name: ToolName, options: BuildOptions = {}): Promise<BuiltTool> {
-  const begin = performance.now();
-  const seconds = () => (performance.now() - begin) / 1000;
-  const installed = name === 'redis-server' ? onPath(name) : name === 'argocd' ? chosenArgoCd() : undefined;
-  if (installed && options.installed !== false) {
-    return { path: installed, origin: 'installed', version: '', seconds: seconds() };
-  }
-
+export function buildOf(name: ToolName): Build {
   const recipe = chosenVersion(name);
   const folder = join(import.meta.dirname, recipe.folder);
-  const version = moduleVersion(folder, recipe);
-  const cache = join(cacheFolder(), `${name}-${digest(folder, recipe)}`);
-  const path = join(cache, name);
-  if (existsSync(path)) {
-    return { path, origin: 'cached', version, seconds: seconds() };
-  }
-
-  await mkdir(cache, { recursive: true });
-  const origin = await withFileLock(join(cache, 'lock'), options.signal, async () => {
-    if (existsSync(path)) {
-      return 'cached';
-    }
-    const unfinished = join(cache, `${name}.${randomUUID()}`);
-    try {
-      await goBuild(name, recipe, folder, unfinished, options);
-      await rename(unfinished, path);
-    } finally {
-      await rm(unfinished, { force: true });
-    }
-    return 'built';
-  });
-  return { path, origin, version, seconds: seconds() };
-}
-
-/** Where what the tests build or install is kept, outside the checkout. */
-export function cacheFolder(): string {
-  const { TOOLS_CACHE, XDG_CACHE_HOME } = process.env;
-  return TOOLS_CACHE || join(XDG_CACHE_HOME || join(homedir(), '.cache'), 'argocd-fleet', 'tools');
+  const path = join(cacheFolder(), `${name}-${digest(folder, recipe)}`, name);
+  return { recipe, folder, version: moduleVersion(folder, recipe), path, isDefault: recipe === catalogue[name] };
 }
 
 /** Names everything that decides what the build yields, so that a change of it is a build of its own. */
@@ -88,7 +36,8 @@ function digest(folder: string, recipe: ToolVersion): string {
   // What the program's own package has, and what fixes the versions of all others.
   const own = recipe.goPackage.startsWith('.') ? readdirSync(join(folder, recipe.goPackage)) : [];
   const sources = own.filter((file) => file.endsWith('.go')).map((file) => join(recipe.goPackage, file));
-  for (const file of ['go.mod', 'go.sum', ...sources.sort()]) {
+  const modules = ['go.mod', 'go.sum'].filter((file) => existsSync(join(folder, file)));
+  for (const file of [...modules, ...sources.sort()]) {
     hash.update(`\0${file}\0`).update(readFileSync(join(folder, file)));
   }
   return hash.digest('hex').slice(0, 12);
@@ -124,78 +73,4 @@ function chosenVersion(name: ToolName): ToolVersion {
     throw new ToolError('NoSuchVersion', message);
   }
   return version;
-}
-
-/** Another Argo CD: its multi-call executable. */
-function chosenArgoCd(): string | undefined {
-  const path = process.env.ARGOCD_BIN || undefined;
-  if (path !== undefined && !isExecutableFile(path)) {
-    const message = `ARGOCD_BIN=${path} is not an executable file; unset it to use the Argo CD that the testbed builds`;
-    throw new ToolError('NotExecutable', message);
-  }
-  return path;
-}
-
-async function goBuild(name: ToolName, recipe: ToolVersion, folder: string, output: string, options: BuildOptions) {
-  const log = options.log ?? ((line) => process.stderr.write(`${line}\n`));
-  const variables = Object.entries(recipe.variables ?? {}).map(([variable, value]) => ` -X ${variable}=${value}`);
-  const args = [
-    'build',
-    '-v',
-    '-mod=readonly',
-    '-buildvcs=false',
-    '-trimpath',
-    // What debuggers want: a sixth of the compiler's time, and the linker drops it again.
-    '-gcflags',
-    'all=-dwarf=false',
-    '-ldflags',
-    `-s -w${variables.join('')}`,
-  ];
-  const go = spawn('go', [...args, '-o', output, recipe.goPackage], {
-    cwd: folder,
-    env: { ...process.env, CGO_ENABLED: '0', GOWORK: 'off', GOFLAGS: '' },
-    stdio: ['ignore', 'ignore', 'pipe'],
-    ...(options.signal && { signal: options.signal }),
-  });
-
-  const begin = performance.now();
-  let downloads = 0;
-  let packages = 0;
-  const complaints: string[] = [];
-  createInterface({ input: go.stderr }).on('line', (line) => {
-    if (line.startsWith('go: downloading ')) {
-      downloads += 1;
-    } else if (/^[\w.\-/~]+$/.test(line)) {
-      packages += 1;
-    } else if (complaints.push(line) > 40) {
-      complaints.shift();
-    }
-  });
-  const say = () => {
-    const step = packages > 0 ? `compiling (${packages} packages)` : `downloading (${downloads} modules)`;
-    const elapsed = Math.round((performance.now() - begin) / 1000);
-    log(`${name}: ${step}, ${elapsed} s (about ${recipe.seconds} s on 2 idle cores)`);
-  };
-  say();
-  const progress = setInterval(say, 5000);
-  try {
-    const code = await new Promise<number | null>((resolve, reject) => {
-      go.once('error', (error: NodeJS.ErrnoException) =>
-        reject(error.code === 'ENOENT' ? goMissing(`build ${name}`) : error),
-      );
-      go.once('close', resolve);
-    });
-    if (code !== 0) {
-      throw buildFailed(name, complaints.join('\n'));
-    }
-  } finally {
-    clearInterval(progress);
-  }
-}
-
-function buildFailed(name: ToolName, complaints: string): ToolError {
-  if (/requires go >= |unknown directive: tool|invalid go version/.test(complaints)) {
-    return new ToolError('GoTooOld', `The installed Go is too old to build ${name}: ${complaints}\n${howToGetGo}`);
-  }
-  return new ToolError('BuildFailed', `go build of ${name} failed:\n${complaints}`);
 }

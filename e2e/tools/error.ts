@@ -1,7 +1,14 @@
 /** Why a tool cannot be had, with what to do about it in the message. */
 export class ToolError extends Error {
   override readonly name = 'ToolError';
-  readonly code: 'GoMissing' | 'GoTooOld' | 'BuildFailed' | 'DownloadFailed' | 'NotExecutable' | 'NoSuchVersion';
+  readonly code:
+    | 'GoMissing'
+    | 'GoTooOld'
+    | 'BuildFailed'
+    | 'DownloadFailed'
+    | 'NotExecutable'
+    | 'NoSuchVersion'
+    | 'WrongSetting';
 
   constructor(code: ToolError['code'], message: string) {
     super(message);

@@ -1,15 +1,20 @@
-/* Builds the testbed's tools into the cache, before the tests that need them. */
+/* Brings the testbed's tools into the cache, before the tests that need them. */
+import { readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { gitNeeded, hasGit } from '../git/index.ts';
-import { buildTool, type ToolName, toolNames } from './index.ts';
+import { inMegabytes } from './download.ts';
+import { cacheFolder, getTools, type Tool, type ToolName, toolNames } from './index.ts';
 
 const usage = `Usage: node setup.mjs e2e/tools/prepare.ts [--only NAME,NAME]
 
-Builds the programs that the testbed runs, each once, into a cache folder (TOOLS_CACHE, by default
-argocd-fleet/tools in the user's cache folder). With empty caches it takes about 15 minutes on 2 cores and 10 GB
-of disk, most of it Go's own caches.
+Brings the programs that the testbed runs, each once, into a cache folder (TOOLS_CACHE, by default
+argocd-fleet/tools in the user's cache folder). What their projects have released is downloaded (about 550 MB,
+TOOLS_MIRROR names a mirror) and checked, while Go builds the rest. What cannot be downloaded is built, too: with
+empty caches all of them take about 15 minutes on 2 cores and 10 GB of disk, most of it Go's own caches.
+TOOLS_DOWNLOAD=0 builds everything. CONTRIBUTING.md says more.
 
-  --only   build only these of: ${toolNames.join(', ')}
+  --only   only these of: ${toolNames.join(', ')}
 `;
 
 const values = parse();
@@ -40,25 +45,51 @@ function parse() {
   }
 }
 
-async function prepare(tools: ToolName[]): Promise<number> {
+async function prepare(wanted: readonly ToolName[]): Promise<number> {
   const begin = performance.now();
-  let built = 0;
-  for (const name of tools) {
-    try {
-      const tool = await buildTool(name);
-      if (tool.origin === 'built') {
-        built += 1;
-      }
-      const how = tool.origin === 'built' ? `built in ${tool.seconds.toFixed(0)} s` : tool.origin;
-      process.stdout.write(`${name.padEnd(24)} ${tool.version.padEnd(9)} ${how}\n`);
-    } catch (error) {
-      process.stderr.write(`${error instanceof Error ? error.message : error}\n`);
-      return 1;
+  try {
+    const coming = [...getTools(wanted)].map(async ([name, tool]) => show(name, await tool));
+    const tools = await Promise.all(coming);
+    const downloaded = tools.filter(({ origin }) => origin === 'downloaded');
+    const built = tools.filter(({ origin }) => origin === 'built');
+    if (downloaded.length + built.length > 0) {
+      const bytes = downloaded.reduce((sum, tool) => sum + tool.bytes, 0);
+      const minutes = (performance.now() - begin) / 60_000;
+      const disk = inMegabytes(await sizeOf(cacheFolder()));
+      process.stdout.write(
+        `${downloaded.length} downloaded (${inMegabytes(bytes)} MB) and ${built.length} built in ${minutes.toFixed(1)} minutes; ` +
+          `${cacheFolder()} has ${disk} MB\n`,
+      );
     }
+    return 0;
+  } catch (error) {
+    process.stderr.write(`${error instanceof Error ? error.message : error}\n`);
+    return 1;
   }
-  const minutes = (performance.now() - begin) / 60_000;
-  if (built > 1) {
-    process.stdout.write(`${built} tools built in ${minutes.toFixed(1)} minutes\n`);
-  }
-  return 0;
+}
+
+function show(name: ToolName, tool: Tool): Tool {
+  const seconds = `in ${tool.seconds.toFixed(0)} s`;
+  const how = {
+    downloaded: `downloaded ${seconds} (${inMegabytes(tool.bytes)} MB)`,
+    built: `built ${seconds}`,
+    cached: 'cached',
+    installed: 'installed',
+  };
+  process.stdout.write(`${name.padEnd(24)} ${tool.version.padEnd(9)} ${how[tool.origin]}\n`);
+  return tool;
+}
+
+/** What the files of a folder take, in bytes. */
+async function sizeOf(folder: string): Promise<number> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  const files = entries.filter((entry) => entry.isFile());
+  // What another process removes meanwhile takes nothing.
+  const sizes = files.map((file) =>
+    stat(join(file.parentPath, file.name)).then(
+      ({ size }) => size,
+      () => 0,
+    ),
+  );
+  return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0);
 }
