@@ -157,6 +157,14 @@ export const trackingQuestions: readonly Question[] = [
     ['a', 'CLIENT TRACKING OFF', '+OK\n'],
   ),
   question(
+    'what was read before it is turned on',
+    ['a', 'HELLO 3', helloAnswer(3)],
+    ['a', 'GET k', '_\n'],
+    ['a', 'CLIENT TRACKING ON', '+OK\n'],
+    ['b', 'SET k 1', '+OK\n'],
+    ['a', 'PING', '+PONG\n'],
+  ),
+  question(
     'what was read before it is turned off and on again',
     ...begin,
     ['a', 'GET k', '_\n'],
