@@ -1,18 +1,15 @@
 import { describe, expect, test } from 'vitest';
 import { ask } from './ask.ts';
-import { isRedisInstalled, startRedis } from './index.ts';
+import { type RedisServer, startRedis } from './index.ts';
 import { questionGroups } from './questions/index.ts';
 
 // The embedded Redis and the machine's own one are asked the same. The answers are those of the real one.
 
-const isInstalled = await isRedisInstalled();
+describe('the embedded Redis answers', () => answers('embedded'));
+describe('the installed Redis answers', { tags: 'redis-server' }, () => answers('installed'));
 
-describe.each(['embedded', 'installed'] as const)('the %s Redis answers', (server) => {
-  test.for(questionGroups)('what it is asked about $about', async ({ password, questions }, { skip }) => {
-    skip(
-      server === 'installed' && !isInstalled,
-      'redis-server is not installed (Debian: apt-get install redis-server)',
-    );
+function answers(server: RedisServer): void {
+  test.for(questionGroups)('what it is asked about $about', async ({ password, questions }) => {
     const redis = await startRedis({ server, args: password === undefined ? [] : ['--requirepass', password] });
     try {
       const wrong: string[] = [];
@@ -27,4 +24,4 @@ describe.each(['embedded', 'installed'] as const)('the %s Redis answers', (serve
       await redis.stop();
     }
   });
-});
+}

@@ -1,1 +1,1 @@
-export { isRedisInstalled, type Redis, type RedisOptions, type RedisServer, startRedis } from './start.ts';
+export { type Redis, type RedisOptions, type RedisServer, startRedis } from './start.ts';

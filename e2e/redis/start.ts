@@ -26,11 +26,6 @@ export interface RedisOptions {
 /** Whose executable runs: the machine's own redis-server, or the one that is built from `e2e/tools/redis`. */
 export type RedisServer = 'installed' | 'embedded';
 
-/** Whether the machine has a redis-server of its own. */
-export async function isRedisInstalled(): Promise<boolean> {
-  return (await getTool('redis-server')).origin === 'installed';
-}
-
 /**
  * Starts a Redis on 127.0.0.1 that keeps nothing; resolves when it takes connections.
  * @throws Error with its output when it ends before
