@@ -76,7 +76,7 @@ describe('messages', () => {
         connectedSince: new Date(0),
         lastSeen: undefined,
         pending,
-        certificateEnds: undefined,
+        certificate: undefined,
         applications: { total: 0, health: {}, sync: {} },
       }),
     });

@@ -86,7 +86,7 @@ function followFleet(
     const isMirror = (notes?.[annotations.sourceUid] ?? '') !== '';
     return hub.agentOf(application) ?? (isMirror && agents.has(namespace) ? namespace : undefined);
   });
-  const certificates = new Map<string, Date>();
+  const certificates = new Map<string, { from: Date; ends: Date }>();
   const messages = async () => {
     const counts = await Promise.all(
       ['principal_events_received', 'principal_events_sent'].map((name) => registry.getSingleMetric(name)?.get()),
@@ -107,7 +107,7 @@ function followFleet(
       const elsewhere = record?.isConnected === true && record.holder !== identity ? dateOf(record.since) : undefined;
       const certificate = session?.session.peer.certificate;
       if (certificate !== undefined) {
-        certificates.set(agent, certificate.validToDate);
+        certificates.set(agent, { from: certificate.validFromDate, ends: certificate.validToDate });
       }
       const connectedSince = session?.since ?? elsewhere;
       return {
@@ -118,7 +118,7 @@ function followFleet(
         connectedSince,
         lastSeen: connectedSince === undefined ? (records.lastSeen(agent) ?? dateOf(record?.lastSeen)) : undefined,
         pending: session === undefined ? 0 : hub.sync.stats(agent).pending,
-        certificateEnds: certificates.get(agent),
+        certificate: certificates.get(agent),
         applications: tally.countsOf(agent),
       };
     },

@@ -16,8 +16,8 @@ export interface ApplicationCounts {
   readonly sync: Readonly<Record<string, number>>;
 }
 
-/** Groups of the time that a certificate has left. */
-export const certificateTerms = ['expired', 'week', 'month', 'later', 'unknown'] as const;
+/** Groups of the time that a certificate has left; one that is `overdue` should have been replaced before. */
+export const certificateTerms = ['expired', 'overdue', 'week', 'month', 'later', 'unknown'] as const;
 /** One of {@link certificateTerms}. */
 export type CertificateTerm = (typeof certificateTerms)[number];
 
@@ -38,8 +38,8 @@ export interface ClusterSigns {
   readonly pending: number;
   /** Since when that number has not been 0. */
   readonly pendingSince: Date | undefined;
-  /** When the certificate that it last connected with ends; undefined when that is not known. */
-  readonly certificateEnds: Date | undefined;
+  /** From when to when the certificate is valid that it last connected with; undefined when that is not known. */
+  readonly certificate: { readonly from: Date; readonly ends: Date } | undefined;
   readonly applications: ApplicationCounts;
 }
 
@@ -63,16 +63,21 @@ export interface ClusterFacts extends ClusterSigns {
 }
 
 const day = 24 * 3_600_000;
+/**
+ * What is left of a certificate's life, as a share, when it should have been replaced: an agent changes to the next one when a
+ * tenth is left (`lib/wire/client/certificate-watch.ts`).
+ */
+const overdueShare = 0.05;
 /** A change is on its way for less than this, usually. */
 const slowAfterMs = 30_000;
 
 /** What follows from what is known about a cluster at a time. */
 export function clusterFacts(signs: ClusterSigns, now: Date): ClusterFacts {
-  const term = termOf(signs.certificateEnds, now);
+  const term = termOf(signs.certificate, now);
   const conditions = [
     connection(signs),
     delivery(signs, now),
-    certificate(signs, term),
+    validity(signs, term),
     health(signs.applications),
     synchronisation(signs.applications),
   ];
@@ -126,9 +131,9 @@ function delivery({ connectedSince, pending, pendingSince }: ClusterSigns, now: 
   return { type, ok: !isSlow, reason: isSlow ? 'Behind' : 'OnTheWay', message };
 }
 
-function certificate({ certificateEnds }: ClusterSigns, term: CertificateTerm): FleetCondition {
+function validity({ certificate }: ClusterSigns, term: CertificateTerm): FleetCondition {
   const type = 'CertificateValid';
-  if (certificateEnds === undefined) {
+  if (certificate === undefined) {
     return {
       type,
       ok: undefined,
@@ -136,11 +141,11 @@ function certificate({ certificateEnds }: ClusterSigns, term: CertificateTerm): 
       message: 'No certificate of this agent has been seen since the principal started.',
     };
   }
-  const ends = `${certificateEnds.toISOString().slice(0, 16).replace('T', ' ')} UTC`;
+  const ends = `${certificate.ends.toISOString().slice(0, 16).replace('T', ' ')} UTC`;
   if (term === 'expired') {
     return { type, ok: false, reason: 'Expired', message: `Its certificate expired at ${ends}.` };
   }
-  return term === 'week'
+  return term === 'overdue'
     ? { type, ok: false, reason: 'EndsSoon', message: `Its certificate ends at ${ends} and has not been renewed.` }
     : { type, ok: true, reason: 'Valid', message: `Its certificate is valid until ${ends}.` };
 }
@@ -183,10 +188,14 @@ function synchronisation({ total, sync }: ApplicationCounts): FleetCondition {
       };
 }
 
-function termOf(ends: Date | undefined, now: Date): CertificateTerm {
-  if (ends === undefined) {
+function termOf(certificate: ClusterSigns['certificate'], now: Date): CertificateTerm {
+  if (certificate === undefined) {
     return 'unknown';
   }
-  const left = ends.getTime() - now.getTime();
-  return left <= 0 ? 'expired' : left < 7 * day ? 'week' : left < 30 * day ? 'month' : 'later';
+  const left = certificate.ends.getTime() - now.getTime();
+  if (left <= 0) {
+    return 'expired';
+  }
+  const life = certificate.ends.getTime() - certificate.from.getTime();
+  return left < life * overdueShare ? 'overdue' : left < 7 * day ? 'week' : left < 30 * day ? 'month' : 'later';
 }

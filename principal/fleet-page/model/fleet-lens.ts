@@ -190,8 +190,8 @@ function add(sums: Map<string, number>, name: string, by: number): void {
   }
 }
 
-/** The number of clusters whose certificate has ended or ends within a week. */
-export function endingCertificates({ terms }: FleetTotals): number {
-  const [expired, week] = certificateTerms;
-  return (terms.get(expired) ?? 0) + (terms.get(week) ?? 0);
+/** The number of clusters whose certificate has ended, or ends and should have been replaced before. */
+export function lateCertificates({ terms }: FleetTotals): number {
+  const [expired, overdue] = certificateTerms;
+  return (terms.get(expired) ?? 0) + (terms.get(overdue) ?? 0);
 }

@@ -177,7 +177,7 @@ function wellSigns(agent: string): Omit<ClusterSigns, 'pendingSince' | 'refused'
     connectedSince: new Date(Date.now() - 5 * 3_600_000),
     lastSeen: undefined,
     pending: 0,
-    certificateEnds: new Date(Date.now() + 60 * 24 * 3_600_000),
+    certificate: { from: new Date(), ends: new Date(Date.now() + 60 * 24 * 3_600_000) },
     applications: madeUpCounts(12),
   };
 }

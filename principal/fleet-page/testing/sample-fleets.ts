@@ -21,7 +21,7 @@ function sampleCluster(index: number, size: number): MadeUpCluster {
     version: index % 5 === 0 ? '0.0.9' : '0.1.0',
     applications: madeUpCounts(6 + ((index * 7) % 30)),
     connectedSince: new Date(Date.now() - ((index * 37) % 200) * hour),
-    certificateEnds: new Date(Date.now() + (20 + ((index * 13) % 60)) * 24 * hour),
+    certificate: certificateFor(20 + ((index * 13) % 60)),
   };
   switch (index % every) {
     case 1:
@@ -31,7 +31,7 @@ function sampleCluster(index: number, size: number): MadeUpCluster {
     case 7:
       return { ...common, pending: 3 + (index % 5) };
     case 11:
-      return { ...common, certificateEnds: new Date(Date.now() + 3 * 24 * hour) };
+      return { ...common, certificate: certificateFor(3) };
     case 17:
       return {
         ...common,
@@ -39,12 +39,18 @@ function sampleCluster(index: number, size: number): MadeUpCluster {
         lastSeen: undefined,
         version: '',
         mode: '',
-        certificateEnds: undefined,
+        certificate: undefined,
         applications: madeUpCounts(0),
       };
     default:
       return common;
   }
+}
+
+/** A certificate of 90 days that has this many left. */
+function certificateFor(days: number): MadeUpCluster['certificate'] {
+  const ends = Date.now() + days * 24 * hour;
+  return { from: new Date(ends - 90 * 24 * hour), ends: new Date(ends) };
 }
 
 /** The same with clusters whose names, versions and messages are {@link hostileTexts}. */

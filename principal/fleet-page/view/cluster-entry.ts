@@ -47,7 +47,7 @@ function nameOf(title: string): HtmlPart {
 }
 
 function row(facts: ClusterFacts): SafeHtml {
-  const { agent, title, state, mode, version, applications, pending, why, connectedSince, lastSeen, certificateEnds } =
+  const { agent, title, state, mode, version, applications, pending, why, connectedSince, lastSeen, certificate } =
     facts;
   const unhealthy = unhealthyOf(applications);
   return html`<tr ${data(facts)}><th scope="row"><a href="${clusterPath(agent)}"><bdi>${abridged(title, longestTitle)}</bdi></a></th>
@@ -59,5 +59,5 @@ function row(facts: ClusterFacts): SafeHtml {
 <td class="num">${numeral(pending)}</td>
 <td class="num">${numeral(applications.total)}</td>
 <td class="num${unhealthy > 0 && ' bad'}">${numeral(unhealthy)}</td>
-<td>${certificateEnds === undefined ? '–' : moment(certificateEnds)}</td></tr>`;
+<td>${certificate === undefined ? '–' : moment(certificate.ends)}</td></tr>`;
 }

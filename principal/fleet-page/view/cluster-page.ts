@@ -64,7 +64,7 @@ function conditions({ facts: { conditions: all } }: FleetCluster): SafeHtml {
 }
 
 function facts({ facts: it }: FleetCluster): SafeHtml {
-  const { agent, mode, version, connectedSince, lastSeen, pending, certificateEnds, refused } = it;
+  const { agent, mode, version, connectedSince, lastSeen, pending, certificate, refused } = it;
   const rows: (readonly [string, HtmlPart])[] = [
     ['Agent', html`<bdi class="mono">${agent}</bdi>`],
     ['Mode', mode === '' ? 'not known yet' : mode],
@@ -73,7 +73,7 @@ function facts({ facts: it }: FleetCluster): SafeHtml {
     ...(lastSeen === undefined ? [] : ([['Last seen', moment(lastSeen)]] as const)),
     ...(refused === undefined ? [] : ([['Refused', moment(refused.at)]] as const)),
     ['Out of step', counted(pending, 'resource')],
-    ['Certificate ends', certificateEnds === undefined ? 'not seen yet' : moment(certificateEnds)],
+    ['Certificate ends', certificate === undefined ? 'not seen yet' : moment(certificate.ends)],
   ];
   return html`<h2 id="facts-title">Agent</h2><dl class="facts">${rows.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
 }

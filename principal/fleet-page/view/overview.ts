@@ -7,7 +7,7 @@ import {
   type ShownState,
   syncNames,
 } from '../model/cluster-facts.ts';
-import { endingCertificates, type FleetLens } from '../model/fleet-lens.ts';
+import { type FleetLens, lateCertificates } from '../model/fleet-lens.ts';
 import { rankedBars, shareBar, timeline } from './charts.ts';
 import { clusterEntry, clusterPath, type EntryView } from './cluster-entry.ts';
 import { abridged, html, SafeHtml } from './html.ts';
@@ -79,11 +79,11 @@ function headline({ totals }: FleetLens): SafeHtml {
       : ready === clusters
         ? html`${clusters === 1 ? 'The one cluster is' : html`All <b>${numeral(clusters)}</b> clusters are`} ready.`
         : html`<b>${numeral(ready)}</b> of <b>${numeral(clusters)}</b> ${clusters === 1 ? 'cluster is' : 'clusters are'} ready.`;
-  const ending = endingCertificates(totals);
+  const late = lateCertificates(totals);
   const more = [
     `${counted(totals.applications, 'Application')}${totals.unhealthy > 0 ? `, ${numeral(totals.unhealthy)} not healthy` : ''}.`,
     totals.pending > 0 ? `${counted(totals.pending, 'change')} on the way.` : 'Nothing on the way.',
-    ...(ending > 0 ? [`${counted(ending, 'certificate')} ${ending === 1 ? 'ends' : 'end'} within a week.`] : []),
+    ...(late > 0 ? [`${counted(late, 'certificate')} ${late === 1 ? 'was' : 'were'} not renewed in time.`] : []),
   ];
   return html`<h1 id="headline">${main}</h1><p class="sub">${more.join(' ')}</p>`;
 }
@@ -133,8 +133,9 @@ ${rankedBars(rest === 0 ? rows : [...rows, { name: 'others', count: rest, kind: 
 function certificates({ totals }: FleetLens): SafeHtml {
   const kinds: Readonly<Record<CertificateTerm, ShownState | 'first'>> = {
     expired: 'refused',
-    week: 'lost',
-    month: 'attention',
+    overdue: 'lost',
+    week: 'first',
+    month: 'first',
     later: 'first',
     unknown: 'waiting',
   };

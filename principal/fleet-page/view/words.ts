@@ -13,6 +13,7 @@ export const stateWords: Readonly<Record<ShownState, string>> = {
 /** What the terms of certificates are called. */
 export const termWords: Readonly<Record<CertificateTerm, string>> = {
   expired: 'Expired',
+  overdue: 'Not renewed in time',
   week: 'Within 7 days',
   month: 'Within 30 days',
   later: 'Later',
