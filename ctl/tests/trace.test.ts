@@ -79,3 +79,15 @@ test.each([
 ])('waits at %s', (station, state) => {
   expect(waiting(stationsOf(state))).toBe(station);
 });
+
+test('an error of Argo CD is waited for, but not that of a deletion which is over', () => {
+  const withError = (type: string, metadata: object = {}) => {
+    const copy = application();
+    const conditions = [{ type, message: 'configmaps "greeting" not found' }];
+    return { ...copy, metadata: { ...copy.metadata, ...metadata }, status: { ...copy.status, conditions } };
+  };
+  const waitsFor = (copy: ShownApplication) => waiting(stationsOf({ ...way, copy }));
+  expect(waitsFor(withError('ComparisonError'))).toBe('compared');
+  expect(waitsFor(withError('DeletionError', { deletionTimestamp: at(9) }))).toBe('compared');
+  expect(waitsFor(withError('DeletionError'))).toBeUndefined();
+});

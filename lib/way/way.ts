@@ -73,7 +73,11 @@ function copyStation(hub: ShownApplication, copy: ShownApplication, done: Make, 
 function argoStations(application: ShownApplication, changed: string, done: Make, waits: Make): Station[] {
   const { status = {} } = application;
   const { reconciledAt = '', sync, health, operationState: operation } = status;
-  const conditions = (status.conditions ?? []).filter(({ type }) => /Error$/.test(type));
+  // Argo CD never takes back that a deletion failed, and may write it on an Application that has come again since.
+  const isDeleted = application.metadata.deletionTimestamp !== undefined;
+  const conditions = (status.conditions ?? []).filter(
+    ({ type }) => /Error$/.test(type) && (isDeleted || type !== 'DeletionError'),
+  );
   const errors = conditions.map(({ type, message }) => `${type}: ${message}`).join('; ');
   const isLooked = reconciledAt !== '' && Date.parse(reconciledAt) >= Date.parse(changed) - 1_000;
   const compared = isLooked
