@@ -1,7 +1,10 @@
 /** Who a kubeconfig speaks as: a client certificate or a bearer token. */
 export type Credential = { certificate: string; key: string } | { token: string };
 
-/** A kubeconfig with one context, everything embedded. It is JSON, which is YAML. */
+/**
+ * A kubeconfig with one context, everything embedded. It is JSON, which is YAML. All is called as the cluster is, so that
+ * `KUBECONFIG` may list files of several clusters.
+ */
 export function kubeconfigText(cluster: { name: string; server: string; ca: string }, credential: Credential): string {
   const user =
     'token' in credential
@@ -15,8 +18,8 @@ export function kubeconfigText(cluster: { name: string; server: string; ca: stri
     apiVersion: 'v1',
     kind: 'Config',
     clusters: [{ name, cluster: { server, 'certificate-authority-data': base64(ca) } }],
-    users: [{ name: 'user', user }],
-    contexts: [{ name, context: { cluster: name, user: 'user' } }],
+    users: [{ name, user }],
+    contexts: [{ name, context: { cluster: name, user: name } }],
     'current-context': name,
   };
   return `${JSON.stringify(config, undefined, 2)}\n`;
