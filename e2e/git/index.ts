@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { dirname, join } from 'node:path';
@@ -10,10 +11,15 @@ export { type GitCredential, type PrivateGit, startPrivateGit } from './private.
 
 const run = promisify(execFile);
 
+/** Who commits, whatever this machine's own settings are. */
+const author = { 'user.name': 'fleet', 'user.email': 'fleet@example.com', 'commit.gpgsign': 'false' };
+
 /** A Git server with repositories that the caller commits to. */
 export interface GitServer {
   /** The URL under which Argo CD reads a repository. */
   url(repository: string): string;
+  /** The working tree of a repository, of the branch `main`. Whoever commits there needs no identity of their own. */
+  folder(repository: string): string;
   /**
    * Writes files (a path relative to the repository: its text, or null to remove it) and commits them to the branch
    * `main`; creates the repository when it is new. Returns the commit's hash.
@@ -42,20 +48,29 @@ export async function startGitServer(folder: string, host = '127.0.0.1'): Promis
     { logFile: join(folder, 'git-daemon.log') },
   );
   await listening(host, port);
+  const folderOf = (repository: string) => join(folder, repository);
   const git = async (repository: string, ...args: string[]) =>
-    (await run('git', ['-C', join(folder, repository), ...args])).stdout.trim();
+    (await run('git', ['-C', folderOf(repository), ...args])).stdout.trim();
+  const create = async (repository: string) => {
+    await run('git', ['init', '--quiet', '--initial-branch=main', folderOf(repository)]);
+    for (const [key, value] of Object.entries(author)) {
+      await git(repository, 'config', key, value);
+    }
+  };
   return {
     url: (repository) => `git://${host}:${port}/${repository}`,
+    folder: folderOf,
     async commit(repository, files, message) {
-      await run('git', ['init', '--quiet', '--initial-branch=main', join(folder, repository)]);
+      if (!existsSync(join(folderOf(repository), '.git'))) {
+        await create(repository);
+      }
       for (const [path, text] of Object.entries(files)) {
-        const file = join(folder, repository, path);
+        const file = join(folderOf(repository), path);
         await mkdir(dirname(file), { recursive: true });
         await (text === null ? rm(file, { force: true }) : writeFile(file, text));
       }
       await git(repository, 'add', '--all');
-      const author = ['-c', 'user.name=fleet', '-c', 'user.email=fleet@example.com', '-c', 'commit.gpgsign=false'];
-      await git(repository, ...author, 'commit', '--quiet', '--allow-empty', '--message', message);
+      await git(repository, 'commit', '--quiet', '--allow-empty', '--message', message);
       return await git(repository, 'rev-parse', 'HEAD');
     },
     async stop() {
