@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { Agent, request } from 'node:https';
-import { type EndpointSlice, endpointSlices, type KubeClient, secrets } from '../../lib/kube/index.ts';
-import { type RunningFleet, waitForObject, waitForObjects } from '../fleet/index.ts';
+import { type KubeClient, secrets } from '../../lib/kube/index.ts';
+import { hubEndpoint, type RunningFleet, waitForObject } from '../fleet/index.ts';
 import { eventData } from './event-stream.ts';
 
 /** Where an Argo CD server listens. */
@@ -22,19 +22,8 @@ export class ArgoCdError extends Error {
 }
 
 /** Waits until the API server of the hub's Argo CD is ready, and tells where this machine reaches its pod. */
-export async function argoCdAddress({ hub, hubNode }: Pick<RunningFleet, 'hub' | 'hubNode'>): Promise<ArgoCdAddress> {
-  const podOf = ({ metadata, endpoints = [] }: EndpointSlice) =>
-    metadata.labels?.['kubernetes.io/service-name'] === 'argocd-server'
-      ? endpoints.find(({ conditions }) => conditions?.ready !== false)?.targetRef?.name
-      : undefined;
-  const place = { namespace: 'argocd' };
-  const slices = await waitForObjects(hub.client, endpointSlices, place, (all) => all.some(podOf));
-  const pod = slices.map(podOf).find((name) => name !== undefined) ?? '';
-  const endpoint = hubNode.podEndpoint(place.namespace, pod, 8080);
-  if (!endpoint) {
-    throw new Error(`the hub's node does not run pod ${pod}`);
-  }
-  return endpoint;
+export async function argoCdAddress(fleet: Pick<RunningFleet, 'hub' | 'hubNode'>): Promise<ArgoCdAddress> {
+  return await hubEndpoint(fleet, { namespace: 'argocd', name: 'argocd-server' }, 8080);
 }
 
 /** The administrator's first password, as Argo CD made it. */
@@ -76,6 +65,13 @@ export class ArgoCdApi {
 
   get<T>(path: string): Promise<T> {
     return this.call('GET', path);
+  }
+
+  /** Whether a browser gets its UI. One that was built of Argo CD's Go modules has none: it has no file to show. */
+  async hasUi(): Promise<boolean> {
+    const response = await this.#send('GET', '/', undefined, { accept: 'text/html' });
+    await textOf(response);
+    return response.statusCode === 200 && /^text\/html\b/.test(response.headers['content-type'] ?? '');
   }
 
   /** The messages of an endpoint that goes on; ends with the signal. */

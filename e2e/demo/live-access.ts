@@ -43,5 +43,4 @@ export async function showsLive(
   if ((JSON.parse(manifest) as KubeObject).metadata.uid !== there?.metadata.uid) {
     throw new Error(`Argo CD shows another pod ${pod.name} than ${of.cluster} has`);
   }
-  api.close();
 }

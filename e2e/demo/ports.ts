@@ -6,7 +6,7 @@ import { kubeletPort } from '../node/index.ts';
  * kubelets. The ports of API servers and of Argo CD's API are chosen among those that are free.
  */
 export const fleetPorts: readonly number[] = [
-  ...[80, 443, 6379, 7000, 8000, 8002, 8003, 8080, 8081, 8082, 8083, 8084, 8181, 8443, 9090, 9443],
+  ...[80, 443, 6379, 7000, 8000, 8002, 8003, 8080, 8081, 8082, 8083, 8084, 8181, 8443, 8446, 9090, 9443],
   kubeletPort,
 ];
 

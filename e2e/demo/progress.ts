@@ -14,26 +14,46 @@ export type WaitsFor = (text: string) => void;
 const longMs = 3_000;
 /** How often a long step says that it goes on, if nothing changes. */
 const remindMs = 10_000;
+/** How often {@link Progress.passing} prints where nothing can be replaced. */
+const passingMs = 15_000;
 
 /** Prints the steps of the demo as they happen and remembers what each took. */
 export class Progress {
   readonly #rows: Measured[] = [];
   readonly #start = performance.now();
   readonly #colour: boolean;
+  #passing: { at: number; isShown: boolean } = { at: Number.NEGATIVE_INFINITY, isShown: false };
 
-  /** Colours are for terminals. */
+  /** Colours, and lines that replace each other, are for terminals. */
   constructor(options: { colour: boolean }) {
     this.#colour = options.colour;
   }
 
   /** A heading of the demo. */
   chapter(text: string): void {
-    process.stdout.write(`\n${this.#styled('bold', text)}\n`);
+    this.#print(`\n${this.#styled('bold', text)}\n`);
   }
 
   /** A line that says what happens now. */
   say(text: string): void {
-    process.stdout.write(`  ${clock(performance.now() - this.#start)}  ${text}\n`);
+    this.#print(`  ${this.#clock()}  ${text}\n`);
+  }
+
+  /** Text that stands for itself, without a time. */
+  text(text: string): void {
+    this.#print(`${text}\n`);
+  }
+
+  /** A line that says how something goes on: the next line replaces it. Where that cannot be, only some are printed. */
+  passing(text: string): void {
+    if (this.#colour) {
+      const line = `  ${this.#clock()}  … ${text}`.slice(0, (process.stdout.columns || 80) - 1);
+      this.#print(this.#styled('dim', line));
+      this.#passing.isShown = true;
+    } else if (performance.now() - this.#passing.at > passingMs) {
+      this.#passing.at = performance.now();
+      this.say(`… ${text}`);
+    }
   }
 
   /** Runs a step, prints it with the time it took, and puts it into the table. */
@@ -86,6 +106,15 @@ export class Progress {
       },
       end: () => clearInterval(timer),
     };
+  }
+
+  #print(text: string): void {
+    process.stdout.write(this.#passing.isShown ? `\r\u001b[K${text}` : text);
+    this.#passing.isShown = false;
+  }
+
+  #clock(): string {
+    return clock(performance.now() - this.#start);
   }
 
   #styled(style: 'bold' | 'dim' | 'green', text: string): string {

@@ -1,4 +1,4 @@
-import { join } from 'node:path';
+import { applyMergePatch } from '../../lib/base/index.ts';
 import { configMaps, deployments, type KubeClient } from '../../lib/kube/index.ts';
 import {
   type FleetApplication,
@@ -22,11 +22,16 @@ import { ocmManagedClusters } from '../ocm/index.ts';
 import { KindRequirementError, type ProviderName } from '../provider/index.ts';
 import { ToolError } from '../tools/index.ts';
 import { type Background, goToBackground } from './detached.ts';
+import { fleetPagePath } from './front-door.ts';
+import { refreshOnCommit } from './git-webhook.ts';
 import { leftClean } from './left-clean.ts';
 import { showsLive } from './live-access.ts';
 import { Progress, type WaitsFor } from './progress.ts';
-import { type Provider, providerOf } from './providers.ts';
+import { type DemoFleet, providerOf } from './providers.ts';
 import { RequirementError } from './requirements.ts';
+import { makeTools } from './tools.ts';
+import { whatToTry } from './try-next.ts';
+import { versionsLine } from './versions.ts';
 
 /** How the demo runs. */
 export interface DemoOptions {
@@ -41,6 +46,16 @@ export interface DemoOptions {
 
 const argocd = 'argocd';
 
+/** What the demo installs: the example's values, with the fleet page. */
+const values = applyMergePatch(guestbookValues, {
+  principal: { fleetPage: { enabled: true, path: fleetPagePath } },
+}) as object;
+
+const intro = `A hub and two managed clusters start on this machine, and \`helm install\` enrolls them. A commit, an edit on the hub and
+a manual change go their way; a third cluster joins, and leaves. You can watch in a browser from the moment that the hub
+is up, and the fleet is yours at the end.
+`;
+
 /** Runs the demo; the result is the process's exit code. */
 export async function runDemo({ provider: name, until, detached, colour }: DemoOptions): Promise<number> {
   const interrupted = new AbortController();
@@ -53,11 +68,11 @@ export async function runDemo({ provider: name, until, detached, colour }: DemoO
     process.stdout.write('\nStopping everything …\n');
     interrupted.abort(new Interrupted());
   };
-  let fleet: SharedFleet | undefined;
+  let demo: DemoFleet | undefined;
   const provider = providerOf(name);
   const background = detached
     ? await goToBackground(
-        () => provider.status?.(),
+        () => demo?.status?.(),
         () => signal.aborted || interrupt(),
       )
     : undefined;
@@ -71,37 +86,41 @@ export async function runDemo({ provider: name, until, detached, colour }: DemoO
   let code = 0;
   try {
     await provider.check(signal);
+    process.stdout.write(intro);
     progress.chapter('Tools');
-    const log = (line: string) => progress.say(line);
-    await progress.step(provider.tools, () => provider.prepare({ signal, log }));
+    const tools = makeTools(provider.tools, progress, signal);
+    await provider.build?.();
     progress.chapter('A hub and two managed clusters');
     const step = <T>(what: string, part: () => Promise<T>) => progress.step(what, part);
-    fleet = await provider.start({ labels: selectedClusters, signal, crashed, step });
-    await enroll(fleet, progress, steps);
-    await live(fleet, provider, progress, steps);
-    await comeAndGo(fleet, progress, steps);
+    demo = await provider.start({ labels: selectedClusters, signal, crashed, step, need: tools.need });
+    progress.say(await versionsLine(demo.fleet, demo.versions));
+    await enroll(demo, progress, steps);
+    const webhook = refreshOnCommit(demo.fleet, steps);
+    webhook.catch(crashed);
+    await live(demo, progress, steps);
+    await comeAndGo(demo.fleet, progress, steps);
     process.stdout.write(`\n${progress.table()}\n`);
     if (until === 'interrupted') {
-      await stay(fleet, provider, background, steps);
+      await stay(demo, background, steps);
       crash.signal.throwIfAborted();
     }
   } catch (error) {
     code = signal.aborted && signal.reason instanceof Interrupted ? 130 : 1;
     if (code === 1) {
-      await tellFailure(error, fleet);
+      await tellFailure(error, demo?.fleet);
     }
-    if (code === 1 && fleet && until === 'interrupted' && !detached) {
+    if (code === 1 && demo && until === 'interrupted' && !detached) {
       process.stderr.write(
-        `\nThe fleet is still up, with the logs of every process in ${fleet.folder}; Ctrl-C ends it.\n`,
+        `\nThe fleet is still up, with the logs of every process in ${demo.fleet.folder}; Ctrl-C ends it.\n`,
       );
       await untilAborted(signal);
     }
   }
-  if (fleet) {
+  if (demo) {
     if (!signal.aborted) {
       process.stdout.write('\nStopping everything …\n');
     }
-    await fleet.stop();
+    await demo.stop();
   }
   await background?.close();
   return code;
@@ -121,12 +140,12 @@ async function tellFailure(error: unknown, fleet: SharedFleet | undefined): Prom
 const clustersOf = (fleet: SharedFleet) => [fleet.hub, ...[...fleet.members.values()].map((member) => member.cluster)];
 
 /** helm install, enrolment, and the first synchronisation. */
-async function enroll(fleet: SharedFleet, progress: Progress, signal: AbortSignal): Promise<void> {
+async function enroll({ fleet, doors }: DemoFleet, progress: Progress, signal: AbortSignal): Promise<void> {
   const { hub, git } = fleet;
   progress.chapter('helm install, enrolment');
   await git.commit(guestbookRepository, guestbookFiles('Hello'), 'A guestbook');
   const begin = performance.now();
-  await progress.step('helm install argocd-agent-addon', () => fleet.install(guestbookValues));
+  await progress.step('helm install argocd-agent-addon', () => fleet.install(values));
   await progress.step('controller and principal are available', (waitsFor) =>
     waitForObjects(hub.client, deployments, { signal }, (all) => {
       const ours = all.filter((d) => d.metadata.labels?.['app.kubernetes.io/instance'] === 'argocd-agent-addon');
@@ -135,6 +154,9 @@ async function enroll(fleet: SharedFleet, progress: Progress, signal: AbortSigna
       return ours.length >= 2 && missing.length === 0;
     }),
   );
+  for (const door of doors) {
+    progress.say(door);
+  }
   await progress.step('both clusters enrolled: certificates, works, Argo CD, agent connected', (waitsFor) =>
     waitForObjects(hub.client, fleetGitOpsClusters, { signal, timeoutMs: 180_000 }, ([gitOpsCluster]) => {
       waitsFor(readiness(gitOpsCluster));
@@ -154,7 +176,7 @@ async function enroll(fleet: SharedFleet, progress: Progress, signal: AbortSigna
 }
 
 /** What a user does all day, and how long it takes. */
-async function live(fleet: SharedFleet, provider: Provider, progress: Progress, signal: AbortSignal): Promise<void> {
+async function live({ fleet, argoCd }: DemoFleet, progress: Progress, signal: AbortSignal): Promise<void> {
   const { hub, git } = fleet;
   const [member] = fleet.members.values();
   if (!member) {
@@ -165,7 +187,6 @@ async function live(fleet: SharedFleet, provider: Provider, progress: Progress, 
   progress.chapter('Live');
 
   const revision = await git.commit(guestbookRepository, guestbookFiles('Hello again'), 'Another greeting');
-  await hub.client.mergePatch(fleetApplications, app, refresh);
   await progress.step('a commit is refreshed from the hub, synced on the cluster and reported back', async () => {
     await greetingBecomes(client, 'Hello again', signal);
     await waitForObject(
@@ -206,9 +227,8 @@ async function live(fleet: SharedFleet, provider: Provider, progress: Progress, 
     accept: (a, uid) => a !== undefined && a.metadata.uid !== uid && !a.metadata.deletionTimestamp,
   });
   await progress.step('it is Synced and Healthy again', (waitsFor) => deployed(hub.client, app, waitsFor, { signal }));
-  const api = await provider.argoCd?.();
-  if (api) {
-    await showsLive(api, { app: app.name, cluster: name, client }, progress, signal);
+  if (argoCd) {
+    await showsLive(argoCd, { app: app.name, cluster: name, client }, progress, signal);
   }
 }
 
@@ -255,30 +275,25 @@ async function comeAndGo(fleet: SharedFleet, progress: Progress, signal: AbortSi
   );
 }
 
+/** Says what the fleet is good for now, and waits for its end. */
 async function stay(
-  fleet: SharedFleet,
-  provider: Provider,
+  { fleet, doors }: DemoFleet,
   background: Background | undefined,
   signal: AbortSignal,
 ): Promise<void> {
-  const width = Math.max(...clustersOf(fleet).map((cluster) => cluster.name.length));
+  const suggestions = await whatToTry(fleet);
+  const clusters = clustersOf(fleet).sort((one, other) => one.name.localeCompare(other.name));
+  const width = Math.max(...clusters.map(({ name }) => name.length));
   process.stdout.write(`
-The fleet is up. Kubeconfigs:
-${clustersOf(fleet)
-  .map((cluster) => `  ${cluster.name.padEnd(width)}  ${cluster.kubeconfig}`)
-  .join('\n')}
+The fleet is up.
 
-Try (with kubectl, or any other client of Kubernetes):
-  export KUBECONFIG=${fleet.hub.kubeconfig}
-  kubectl get gitopsclusters,managedclusteraddons,manifestworks -A
-  kubectl get applications -n argocd -w
-  kubectl label managedcluster cluster3 fleet.example.com/demo=true    # it joins again
+${doors.join('\n')}
 
-Argo CD's UI, where the Applications show what runs on every cluster - trees, live manifests, logs, events, actions:
-  ${await provider.argoCdForPeople(fleet)}
+Kubeconfigs, for programs of yours:
+${clusters.map(({ name, kubeconfig }) => `  ${name.padEnd(width)}  ${kubeconfig}`).join('\n')}
 
-The Applications deploy ${join(fleet.folder, 'git', guestbookRepository)}: commit there and watch.
-
+Try next, in another terminal:
+${suggestions.map(({ what, command }) => `\n  ${what}\n    ${command}\n`).join('')}
 ${background ? 'It runs in the background. End it: npm run demo -- --down' : 'Ctrl-C stops everything.'}
 `);
   background?.ready();
@@ -315,8 +330,6 @@ function deployed(
   };
   return waitForObject(hub, fleetApplications, app, accept, wait);
 }
-
-const refresh = { metadata: { annotations: { 'argocd.argoproj.io/refresh': 'normal' } } };
 
 function greetingBecomes(client: KubeClient, text: string, signal: AbortSignal) {
   return waitForObject(

@@ -7,10 +7,11 @@ import { addonChart, helm, installCrds, installHubArgoCd, ocmCrds } from '../hub
 import { type ImageTable, type Node, standardImages, startNode } from '../node/index.ts';
 import { type Membership, type Ocm, startOcm } from '../ocm/index.ts';
 import { type Cluster, startTestbed, type Testbed } from '../testbed/index.ts';
-import { toolPath } from '../tools/index.ts';
+import { type ToolName, toolPath } from '../tools/index.ts';
 import { programLogs } from './logs.ts';
 import { troubles } from './troubles.ts';
 
+export * from './endpoint.ts';
 export * from './guestbook.ts';
 export * from './kinds.ts';
 export * from './logs.ts';
@@ -85,6 +86,8 @@ export interface FleetOptions {
   crashed?: (error: Error) => void;
   /** Runs a named part of the start-up; to show or to measure it. */
   step?: <T>(what: string, part: () => Promise<T>) => Promise<T>;
+  /** Resolves when tools are there that the next part runs. Default: each is made when it is first asked for. */
+  need?: (...tools: readonly ToolName[]) => Promise<void>;
 }
 
 /** A fleet that could not be started. The message has the logs of the containers that ended with an error. */
@@ -97,7 +100,8 @@ export class FleetError extends Error {
  * @throws FleetError when a step fails while nodes are up
  */
 export async function startFleet(options: FleetOptions = {}): Promise<RunningFleet> {
-  const { clusters: count = 2, labels = {}, audit = false, images = {}, step = (_, part) => part() } = options;
+  const { clusters: count = 2, labels = {}, audit = false, images = {} } = options;
+  const { step = (_, part) => part(), need = () => Promise.resolve() } = options;
   const ended = new AbortController();
   const signal = options.signal ? AbortSignal.any([options.signal, ended.signal]) : ended.signal;
   const members = new Map<string, FleetMember>();
@@ -110,6 +114,7 @@ export async function startFleet(options: FleetOptions = {}): Promise<RunningFle
     }
   };
   try {
+    await need('supervise', 'etcd', 'kube-apiserver', 'kube-controller-manager');
     const testbed = await step(`hub and ${count} managed clusters: etcd, API server, controller manager`, () =>
       startTestbed({ clusters: count, audit, signal }),
     );
@@ -127,9 +132,11 @@ export async function startFleet(options: FleetOptions = {}): Promise<RunningFle
     }
     const git = await startGitServer(join(testbed.dir, 'git'));
     stops.push(() => git.stop());
+    await need('helm', 'argocd', 'redis-server');
     await step("Argo CD's API server, application-set controller and Redis on the hub", () =>
       installHubArgoCd(testbed.hub, signal),
     );
+    await need('ocm');
     const ocm = await step("OCM's CRDs and controllers on the hub", () =>
       startHubOcm(testbed.hub, { ...options, signal }),
     );

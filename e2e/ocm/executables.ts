@@ -1,5 +1,5 @@
 import { constants } from 'node:fs';
-import { access } from 'node:fs/promises';
+import { access, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { toolPath } from '../tools/index.ts';
 
@@ -25,4 +25,13 @@ export async function ocmCommand(
     );
   });
   return [path];
+}
+
+/** The version of the OCM that runs; that of `OCM_BIN` does not say it. */
+export async function ocmVersion(folder = process.env.OCM_BIN): Promise<string> {
+  if (folder) {
+    return `of ${folder}`;
+  }
+  const requirements = await readFile(join(import.meta.dirname, '../tools/ocm/go.mod'), 'utf8');
+  return /^require open-cluster-management\.io\/ocm (v\S+)$/m.exec(requirements)?.[1] ?? 'unknown';
 }

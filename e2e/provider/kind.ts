@@ -27,7 +27,8 @@ const project = new URL('../..', import.meta.url).pathname;
  * @throws KindRequirementError when something is missing for it
  */
 export async function startKindFleet(options: FleetOptions = {}): Promise<SharedFleet> {
-  const { clusters: count = 2, labels = {}, step = (_, part) => part(), signal } = options;
+  const { clusters: count = 2, labels = {}, signal } = options;
+  const { step = (_, part) => part(), need = () => Promise.resolve() } = options;
   const engine = await checkKind();
   const folder = await mkdtemp(join(tmpdir(), 'kind-'));
   const image = await currentImage();
@@ -58,6 +59,7 @@ export async function startKindFleet(options: FleetOptions = {}): Promise<Shared
     const address = await machine.address();
     const git = await startGitServer(join(folder, 'git'), address);
     stops.push(() => git.stop());
+    await need('helm');
     await step("Argo CD's API server, application-set controller and Redis on the hub", () =>
       installHubArgoCd(hub, signal),
     );

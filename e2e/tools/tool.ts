@@ -18,8 +18,10 @@ import { type ReleasedProgram, releasedProgram } from './releases.ts';
 /** Where to say what is going on, and when to give up. */
 export interface ToolOptions {
   readonly signal?: AbortSignal | undefined;
-  /** Gets a line every few seconds while something is downloaded or built, none when it is in the cache. Default: standard error. */
+  /** Gets what is to be known: a line for tools that cannot be downloaded. Default: standard error. */
   readonly log?: (line: string) => void;
+  /** Gets a line every few seconds while something is downloaded or built, none when it is in the cache. Default: `log`. */
+  readonly progress?: (line: string) => void;
   /** False: not the machine's own, even where it has one. Default: true. */
   readonly installed?: boolean;
 }
@@ -57,7 +59,7 @@ export async function getTool(name: ToolName, options?: ToolOptions): Promise<To
  * @throws ToolError for a variable that is wrong
  */
 export function getTools(names: readonly ToolName[], options: ToolOptions = {}): ReadonlyMap<ToolName, Promise<Tool>> {
-  const { log = (line: string) => process.stderr.write(`${line}\n`) } = options;
+  const { log = (line: string) => process.stderr.write(`${line}\n`), progress = log } = options;
   const failed = new AbortController();
   const signal = AbortSignal.any([failed.signal, ...(options.signal ? [options.signal] : [])]);
   const sources = names.map((name) => sourceOf(name, options.installed ?? true));
@@ -67,7 +69,7 @@ export function getTools(names: readonly ToolName[], options: ToolOptions = {}):
   const builds = new Semaphore(1);
   return new Map(
     sources.map((source) => {
-      const tool = get(source, { signal, log, unreachable, downloads, builds });
+      const tool = get(source, { signal, log, progress, unreachable, downloads, builds });
       // Whoever awaits it is told, too, however late.
       tool.catch((error) => failed.abort(error));
       return [source.name, tool];
@@ -108,6 +110,7 @@ function present({ installed, build, release }: Source): Tool | undefined {
 interface Work {
   readonly signal: AbortSignal;
   readonly log: (line: string) => void;
+  readonly progress: (line: string) => void;
   /** Hosts that give nothing, each with the reason. */
   readonly unreachable: Promise<ReadonlyMap<string, string>>;
   /** Takes two at a time: what comes first in the order is there first. */
@@ -136,7 +139,7 @@ async function lookOut(sources: readonly Source[], { signal, log }: Pick<Work, '
 
 const hostOf = ({ file }: ReleasedProgram) => new URL(file.url).host;
 
-async function get(source: Source, { signal, log, unreachable, downloads, builds }: Work): Promise<Tool> {
+async function get(source: Source, { signal, log, progress, unreachable, downloads, builds }: Work): Promise<Tool> {
   const { name, build, release } = source;
   const found = present(source);
   if (found) {
@@ -152,7 +155,7 @@ async function get(source: Source, { signal, log, unreachable, downloads, builds
       try {
         return await downloads.run(async () => {
           const begin = performance.now();
-          const bytes = await downloadRelease(name, release, { signal, log });
+          const bytes = await downloadRelease(name, release, { signal, log: progress });
           return { path: release.path, origin: 'downloaded', version: release.version, bytes, seconds: since(begin) };
         }, signal);
       } catch (error) {
@@ -164,7 +167,7 @@ async function get(source: Source, { signal, log, unreachable, downloads, builds
     }
     return await builds.run(async () => {
       const begin = performance.now();
-      await put(build.path, (unfinished) => goBuild(name, build, unfinished, { signal, log }));
+      await put(build.path, (unfinished) => goBuild(name, build, unfinished, { signal, log: progress }));
       if (release) {
         // What came of it.
         await rm(dirname(release.path), { recursive: true, force: true });
