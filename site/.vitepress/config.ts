@@ -55,7 +55,12 @@ export default defineConfig({
     sidebar: [
       {
         text: 'Start',
-        items: [page('Why and when', '/why'), page('Install', '/install'), page('What clusters get', '/clusters')],
+        items: [
+          page('Why and when', '/why'),
+          page('The demo', '/demo'),
+          page('Install', '/install'),
+          page('What clusters get', '/clusters'),
+        ],
       },
       {
         text: 'Come in, and go back',

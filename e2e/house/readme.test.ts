@@ -1,0 +1,47 @@
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+
+const root = new URL('../..', import.meta.url).pathname;
+const read = (path: string) => readFileSync(join(root, path), 'utf8');
+const readme = read('README.md').replaceAll(/\s+/g, ' ');
+
+test('the README is read in a minute', () => {
+  expect(read('README.md').split('\n').length).toBeLessThan(110);
+});
+
+test('every figure of the README stands where the command is that measures it', () => {
+  const figures = [...readme.matchAll(/\b\d[\d.,]* (?:ms|milliseconds|seconds|minutes|hours|MB|GB)\b/g)].map(String);
+  expect(figures.length).toBeGreaterThan(3);
+  const [, table = ''] = read('docs/demo.md').split('## Figures of the README');
+  const measured = table.split('\n').filter((line) => /\|.*\|.*`.*`.*\|/.test(line));
+  expect(figures.filter((figure) => !measured.some((line) => line.includes(figure)))).toEqual([]);
+});
+
+test('the README names no versions but those that the project asks for', () => {
+  const named = readme.matchAll(
+    /\b(Node\.js|npm|Git|Go|Kubernetes|Helm|OCM|Open Cluster Management|Argo CD|Redis) v?(\d+(?:\.\d+)*)/g,
+  );
+  const wanted: Readonly<Record<string, string | undefined>> = {
+    'Node.js': /oldestNode = (\d+)/.exec(read('setup.mjs'))?.[1],
+    Git: /Git (\d+\.\d+) or later/.exec(read('e2e/git/index.ts'))?.[1],
+    Go: goVersion(),
+  };
+  const versions = Array.from(named, ([, program = '', version]) => [program, version] as const);
+  expect(Object.fromEntries(versions)).toEqual(wanted);
+});
+
+test('the list of benchmarks has them all', () => {
+  const [, list = ''] = read('bench/main.ts').split('const benchmarks');
+  const names = Array.from(list.matchAll(/^ {2}(\w+): \{$/gm), ([, name]) => name);
+  expect(names.length).toBeGreaterThan(10);
+  const page = read('bench/README.md');
+  expect(names.filter((name) => !page.includes(`npm run bench -- ${name}`))).toEqual([]);
+});
+
+/** The newest Go that a tool asks for, without the patch. */
+function goVersion(): string | undefined {
+  const modules = globSync('e2e/tools/*/go.mod', { cwd: root });
+  const asked = modules.flatMap((path) => /^go (\d+\.\d+)/m.exec(read(path))?.[1] ?? []);
+  return asked.sort((one, other) => one.localeCompare(other, 'en', { numeric: true })).at(-1);
+}
