@@ -135,7 +135,15 @@ async function tellFailure(error: unknown, fleet: SharedFleet | undefined): Prom
     process.stderr.write(`\n${await fleet.logs(20)}\n`);
   }
   process.stderr.write(`\nThe demo failed: ${what}\n`);
+  if (what?.includes('too many open files')) {
+    process.stderr.write(`\n${tooFewWatches}\n`);
+  }
 }
+
+/** Kubernetes' programs say only that they cannot open one more file. */
+const tooFewWatches =
+  'The programs of the demo need about 60 inotify instances, and this machine has no more for this user. Allow more: ' +
+  'sudo sysctl fs.inotify.max_user_instances=1024';
 
 const clustersOf = (fleet: SharedFleet) => [fleet.hub, ...[...fleet.members.values()].map((member) => member.cluster)];
 
