@@ -215,7 +215,9 @@ test('a rollout stands still while the agent of its step is away, and goes on wh
   await until('both are done', async () => (await waveOf('second')) === 'Healthy', patience);
   const moved = first(start, 'first', ({ health }) => health === 'Progressing');
   const healthy = first(moved, 'first', ({ health, sync }) => health === 'Healthy' && sync === 'Synced');
-  expect(healthy).toBeLessThan(first(start, 'second', ({ isAsked }) => isAsked));
+  // Argo CD 3.5 asks some more times for what is synced already.
+  const outdated = first(start, 'second', ({ sync }) => sync === 'OutOfSync');
+  expect(healthy).toBeLessThan(first(outdated, 'second', ({ isAsked }) => isAsked));
 }, 600_000);
 
 test('known limit: an agent that is away when a release appears holds step 2 up no longer than its last report', async () => {
