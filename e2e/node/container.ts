@@ -177,7 +177,7 @@ export class ContainerRun {
         ? [`--reuid=${uid}`, `--regid=${gid}`, groups.length > 0 ? `--groups=${groups.join(',')}` : '--clear-groups']
         : [];
     const variables = [...this.#environment].map(([name, value]) => `${name}=${value}`);
-    const environment = ['env', '-i', `--chdir=${this.#workingDir}`, ...variables];
+    const environment = ['/usr/bin/env', '-i', `--chdir=${this.#workingDir}`, ...variables];
     const enter = [`--target=${this.pid}`, '--mount', '--uts', '--root', ...(drop.length > 0 ? [] : ['--user'])];
     return {
       command: 'nsenter',

@@ -69,7 +69,7 @@ async function execute(webSocket: WebSocket, run: ContainerRun, execution: Execu
     throw new Error(`exec: "${program}": executable file not found in $PATH`);
   }
   const input = tty ? 'terminal' : stdin ? 'stream' : undefined;
-  const inside = run.inside(tty ? ['env', 'TERM=xterm', ...command] : command, input);
+  const inside = run.inside(tty ? ['/usr/bin/env', 'TERM=xterm', ...command] : command, input);
   const process = await spawnSupervised(inside.command, inside.args, {
     ...(input === undefined ? {} : { input }),
     onOutput: (out, error) => {

@@ -80,7 +80,7 @@ export async function prepareSandbox(options: SandboxOptions): Promise<{ command
       ]
     : ['setpriv'];
   // The parent's death kills the process: nothing survives a runner that is killed itself.
-  const run = [...drop, '--pdeathsig=KILL', 'env', `--chdir=${options.workingDir}`, ...options.command];
+  const run = [...drop, '--pdeathsig=KILL', '/usr/bin/env', `--chdir=${options.workingDir}`, ...options.command];
   script.push('PATH=$container_path', `exec /usr/sbin/chroot "$R" /usr/bin/${run.map(quote).join(' ')}`);
   const path = `${root}.sh`;
   await writeFile(path, `${script.join('\n')}\n`, { mode: 0o700 });
