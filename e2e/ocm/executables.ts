@@ -1,7 +1,7 @@
 import { constants } from 'node:fs';
-import { access, readFile } from 'node:fs/promises';
+import { access } from 'node:fs/promises';
 import { join } from 'node:path';
-import { toolPath } from '../tools/index.ts';
+import { getTool, toolPath } from '../tools/index.ts';
 
 /** OCM's executables that run here. */
 export type OcmExecutable = 'registration' | 'placement' | 'work' | 'addon';
@@ -29,9 +29,5 @@ export async function ocmCommand(
 
 /** The version of the OCM that runs; that of `OCM_BIN` does not say it. */
 export async function ocmVersion(folder = process.env.OCM_BIN): Promise<string> {
-  if (folder) {
-    return `of ${folder}`;
-  }
-  const requirements = await readFile(join(import.meta.dirname, '../tools/ocm/go.mod'), 'utf8');
-  return /^require open-cluster-management\.io\/ocm (v\S+)$/m.exec(requirements)?.[1] ?? 'unknown';
+  return folder ? `of ${folder}` : (await getTool('ocm')).version;
 }

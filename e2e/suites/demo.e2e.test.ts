@@ -182,6 +182,6 @@ async function runsOnlyItsTools(printed: string, folder: string): Promise<void> 
   const tools = new Set(programs.filter((program) => program.startsWith(cacheFolder())).map((path) => basename(path)));
   // Those in containers have paths of their own.
   expect(tools.size).toBeGreaterThan(3);
-  const [, named = ''] = / ([a-z][\w, -]*): made at the first run/.exec(printed) ?? [];
+  const [, named = ''] = / ([a-z][\w, -]*): downloaded or built at the first run/.exec(printed) ?? [];
   expect([...tools].filter((tool) => !named.split(', ').includes(tool))).toEqual([]);
 }

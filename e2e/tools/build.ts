@@ -48,7 +48,7 @@ function moduleVersion(folder: string, recipe: ToolVersion): string {
     /^(?:require\s+|\t)(\S+) (v\S+)(?: \/\/ indirect)?$/gm,
   );
   for (const [, module = '', version = ''] of required) {
-    if (recipe.goPackage === module || recipe.goPackage.startsWith(`${module}/`)) {
+    if (recipe.module === module || recipe.goPackage === module || recipe.goPackage.startsWith(`${module}/`)) {
       return version;
     }
   }

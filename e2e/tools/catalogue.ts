@@ -11,6 +11,8 @@ export interface Recipe extends ToolVersion {
 export interface ToolVersion {
   readonly folder: string;
   readonly goPackage: string;
+  /** Whose version is that of the tool, where the package is one of this project's. */
+  readonly module?: string;
   /** Variables that the linker sets: what the tool says its version is, where `go build` alone would not set it. */
   readonly variables?: Readonly<Record<string, string>>;
   /** About how long the build takes on 2 cores after those before it in the catalogue, in seconds. */
@@ -63,7 +65,7 @@ export const catalogue = {
     variables: { 'github.com/argoproj/argo-cd/v3/common.version': '3.2.6' },
     seconds: 150,
   },
-  ocm: { folder: 'kubernetes-1.32', goPackage: './ocm', seconds: 130 },
+  ocm: { folder: 'kubernetes-1.32', goPackage: './ocm', module: 'open-cluster-management.io/ocm', seconds: 130 },
   gopeer: { folder: 'gopeer', goPackage: '.', seconds: 10 },
   'redis-server': { folder: 'redis', goPackage: '.', seconds: 10 },
 } as const satisfies Record<string, Recipe>;
