@@ -87,11 +87,15 @@ export async function startEnrolledFleet(options: EnrolledFleetOptions): Promise
   try {
     const hub = await start('hub', 'hub');
     await installCrds(hub.client, [...(await ocmCrds('hub')), ...(isArgoCdPlayed ? await argoCdCrds() : [])]);
+    const started = new Map<AgentMode, Cluster>();
+    for (const [index, mode] of modes.entries()) {
+      started.set(mode, await start(`cluster${index + 1}`, 'cluster'));
+    }
+    // After the clusters, so that OCM's agents end before the clusters take their files away: without these they end by themselves.
     const ocm = await startOcm(hub);
     stops.push(() => ocm.stop());
     const clusters = new Map<AgentMode, EnrolledCluster>();
-    for (const [index, mode] of modes.entries()) {
-      const cluster = await start(`cluster${index + 1}`, 'cluster');
+    for (const [mode, cluster] of started) {
       const controller = isArgoCdPlayed ? await playArgoCd(cluster, running.signal) : undefined;
       await ocm.join(cluster, { [modeLabel]: mode });
       clusters.set(mode, { cluster, controller });
