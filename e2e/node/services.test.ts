@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { until } from '../../lib/base/testing.ts';
 import { freePort } from '../testbed/index.ts';
 import type { ServiceEndpoint } from './services.ts';
@@ -17,11 +17,18 @@ async function speaker(word: string, at: { host: string; port: number }): Promis
   return server;
 }
 
+/** The ports that could not be opened, as often as it was tried. */
+const refused: number[] = [];
 const portOf = (server: Server) => (server.address() as AddressInfo).port;
 
-/** A Service with one endpoint, which is reached where `place` says. */
-async function serviceOf(port: number, place: { at: ServiceEndpoint }): Promise<() => Promise<string>> {
-  const service = { metadata: { namespace: 'a', name: 'b', uid: 'c' }, spec: { ports: [{ port }] } };
+/** A Service with one endpoint, which is reached where `place` says; asks its first port. */
+async function serviceOf(
+  port: number,
+  place: { at: ServiceEndpoint },
+  ...others: number[]
+): Promise<() => Promise<string>> {
+  const ports = [port, ...others].map((each) => ({ port: each }));
+  const service = { metadata: { namespace: 'a', name: 'b', uid: 'c' }, spec: { ports } };
   const slice = { endpoints: [{ addresses: ['10.0.0.1'], conditions: { ready: true } }], ports: [{ port: 80 }] };
   const nothing = () => undefined;
   const network = new ServiceNetwork({
@@ -31,7 +38,12 @@ async function serviceOf(port: number, place: { at: ServiceEndpoint }): Promise<
     block: { take: () => address } as never,
     locate: () => place.at,
     changed: nothing,
-    logger: { debug: nothing, info: nothing, warn: nothing, error: nothing },
+    logger: {
+      debug: nothing,
+      info: nothing,
+      warn: nothing,
+      error: (fields: object) => void refused.push((fields as { port: number }).port),
+    },
   });
   onTestFinished(() => network.close());
   network.update('a/b');
@@ -57,4 +69,18 @@ test('a port that is taken is tried again', async () => {
   expect(await ask()).toBe('other');
   other.close();
   await until(async () => expect(await ask()).toBe('pod'));
+});
+
+test('several ports that cannot be opened ask together for one other try', async () => {
+  const taken = [await freePort(), await freePort(), await freePort()] as const;
+  for (const port of taken) {
+    await speaker('other', { host: address, port });
+  }
+  const timers = vi.spyOn(globalThis, 'setTimeout');
+  onTestFinished(() => timers.mockRestore());
+  const [first, ...others] = taken;
+  refused.length = 0;
+  await serviceOf(first, { at: { host: '127.0.0.1', port: 1 } }, ...others);
+  await until(() => expect(refused.toSorted()).toEqual([...taken].sort()));
+  expect(timers.mock.calls.filter(([, ms]) => ms === 1_000)).toHaveLength(1);
 });

@@ -47,6 +47,7 @@ export class ServiceNetwork {
   readonly #published = new Map<string, Published>();
   readonly #apiServer: URL;
   readonly #unsubscribe: (() => void)[];
+  readonly #again = new Set<string>();
   #isClosed = false;
 
   constructor(options: {
@@ -254,8 +255,16 @@ export class ServiceNetwork {
       });
   }
 
+  /** Looks at a Service again in a second, however many of its ports ask for it meanwhile. */
   #later(key: string): void {
-    setTimeout(() => this.update(key), 1_000).unref();
+    if (this.#again.has(key)) {
+      return;
+    }
+    this.#again.add(key);
+    setTimeout(() => {
+      this.#again.delete(key);
+      this.update(key);
+    }, 1_000).unref();
   }
 
   #sliceChanged(slice: EndpointSlice): void {
