@@ -17,6 +17,7 @@ const everywhere = [
   'release',
   '.ci',
 ];
+const setupFiles = ['e2e/costs/setup.ts'];
 const files = (suffix: string) => everywhere.map((folder) => `${folder}/**/*.${suffix}.ts`);
 
 /**
@@ -27,13 +28,14 @@ export default defineConfig({
   test: {
     // What a test needs beyond what the README asks for: without it the test is skipped.
     tags: needTags,
-    reporters: ['default', './e2e/needs/reporter.ts'],
+    reporters: ['default', './e2e/needs/reporter.ts', './e2e/costs/reporter.ts'],
     projects: [
       {
         test: {
           name: 'unit',
           sequence: { groupOrder: 0 },
           include: files('test'),
+          setupFiles,
           exclude: [...files('it.test'), ...files('e2e.test')],
           // Of a test that takes a second: others may have most of the machine. Longer than until() waits: it says for what.
           testTimeout: 150_000,
@@ -49,6 +51,7 @@ export default defineConfig({
           name: 'integration',
           sequence: { groupOrder: 1 },
           include: files('it.test'),
+          setupFiles,
           globalSetup: 'e2e/hub/pool-setup.ts',
           testTimeout: 180_000,
           hookTimeout: 300_000,

@@ -14,7 +14,9 @@ import type { CiResult } from './reporter.ts';
 /** The exit code of a run that has counted its failures. */
 const somethingFailed = 3;
 const folder = mkdtempSync(join(tmpdir(), 'ci-'));
-const reporters = ['default', './e2e/needs/reporter.ts', './.ci/reporter.ts'].map((one) => `--reporter=${one}`);
+const reporters = ['default', './e2e/needs/reporter.ts', './e2e/costs/reporter.ts', './.ci/reporter.ts'].map(
+  (one) => `--reporter=${one}`,
+);
 const summary: string[] = [];
 let passed = 0;
 let failed = 0;

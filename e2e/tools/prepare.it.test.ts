@@ -61,6 +61,22 @@ describe('prepare', () => {
     expect(await readdir(join(cache, folder))).toEqual(['supervise']);
   });
 
+  it('builds in the order of the names', async () => {
+    const commands = await mkdtemp(join(tmpdir(), 'commands-'));
+    try {
+      const build = '#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done\necho "$3" >> "$BUILT"\n: > "$2"\n';
+      await writeFile(join(commands, 'go'), build, { mode: 0o755 });
+      const BUILT = join(commands, 'built');
+      const names = ['kube-apiserver', 'helm', 'ocm', 'etcd'];
+      const env = { TOOLS_DOWNLOAD: '0', PATH: commands, BUILT };
+      expect((await prepare(['--only', names.join(',')], env)).stdout.match(/built in \d+ s/g)).toHaveLength(4);
+      const built = (await readFile(BUILT, 'utf8')).trim().split('\n');
+      expect(built.map((module) => names.find((name) => module.includes(name)) ?? module)).toEqual(names);
+    } finally {
+      await rm(commands, { recursive: true });
+    }
+  });
+
   it('says that Go is missing, and which version is needed', async () => {
     const { code, stderr } = await prepare(['--only', 'supervise'], { PATH: '/nowhere' });
     expect(code).toBe(1);

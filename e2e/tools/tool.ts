@@ -139,42 +139,56 @@ async function lookOut(sources: readonly Source[], { signal, log }: Pick<Work, '
 
 const hostOf = ({ file }: ReleasedProgram) => new URL(file.url).host;
 
-async function get(source: Source, { signal, log, progress, unreachable, downloads, builds }: Work): Promise<Tool> {
-  const { name, build, release } = source;
+async function get(source: Source, work: Work): Promise<Tool> {
+  const { name, release } = source;
+  const { signal, log, unreachable, downloads, builds } = work;
   const found = present(source);
   if (found) {
     return found;
   }
+  // Those that only a build brings wait, too: the places are taken in the order of the names.
+  const hosts = await unreachable;
+  if (release && !hosts.has(hostOf(release))) {
+    try {
+      return await downloads.run(() => once(source, signal, () => downloaded(name, release, work)), signal);
+    } catch (error) {
+      if (!(error instanceof ToolError)) {
+        throw error;
+      }
+      log(`${name}: Go builds it, since it could not be downloaded. ${error.message}`);
+    }
+  }
+  return await builds.run(() => once(source, signal, () => built(source, work)), signal);
+}
+
+/** Has a tool made by one process, whoever asks at the same time. */
+async function once(source: Source, signal: AbortSignal, make: () => Promise<Tool>): Promise<Tool> {
   await mkdir(cacheFolder(), { recursive: true });
-  return await withFileLock(join(cacheFolder(), `${name}.lock`), signal, async () => {
-    const made = present(source);
-    if (made) {
-      return made;
-    }
-    if (release && !(await unreachable).has(hostOf(release))) {
-      try {
-        return await downloads.run(async () => {
-          const begin = performance.now();
-          const bytes = await downloadRelease(name, release, { signal, log: progress });
-          return { path: release.path, origin: 'downloaded', version: release.version, bytes, seconds: since(begin) };
-        }, signal);
-      } catch (error) {
-        if (!(error instanceof ToolError)) {
-          throw error;
-        }
-        log(`${name}: Go builds it, since it could not be downloaded. ${error.message}`);
-      }
-    }
-    return await builds.run(async () => {
-      const begin = performance.now();
-      await put(build.path, (unfinished) => goBuild(name, build, unfinished, { signal, log: progress }));
-      if (release) {
-        // What came of it.
-        await rm(dirname(release.path), { recursive: true, force: true });
-      }
-      return { path: build.path, origin: 'built', version: build.version, bytes: 0, seconds: since(begin) };
-    }, signal);
-  });
+  return await withFileLock(
+    join(cacheFolder(), `${source.name}.lock`),
+    signal,
+    async () => present(source) ?? (await make()),
+  );
+}
+
+async function downloaded(
+  name: ToolName,
+  release: NonNullable<Source['release']>,
+  { signal, progress }: Work,
+): Promise<Tool> {
+  const begin = performance.now();
+  const bytes = await downloadRelease(name, release, { signal, log: progress });
+  return { path: release.path, origin: 'downloaded', version: release.version, bytes, seconds: since(begin) };
+}
+
+async function built({ name, build, release }: Source, { signal, progress }: Work): Promise<Tool> {
+  const begin = performance.now();
+  await put(build.path, (unfinished) => goBuild(name, build, unfinished, { signal, log: progress }));
+  if (release) {
+    // What came of its download.
+    await rm(dirname(release.path), { recursive: true, force: true });
+  }
+  return { path: build.path, origin: 'built', version: build.version, bytes: 0, seconds: since(begin) };
 }
 
 const since = (begin: number) => (performance.now() - begin) / 1000;

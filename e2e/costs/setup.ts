@@ -1,0 +1,16 @@
+import { afterAll } from 'vitest';
+import { cpuSeconds } from './cpu.ts';
+
+declare module 'vitest' {
+  interface TaskMeta {
+    /** CPU time of a test file, with its imports and the programs that it started and ended. Seconds. */
+    cpuSeconds?: number;
+  }
+}
+
+const before = cpuSeconds();
+
+// Registered before those of the file, so it runs after them.
+afterAll((_fixtures, { meta }) => {
+  meta.cpuSeconds = cpuSeconds() - before;
+});
