@@ -52,7 +52,7 @@ export default defineConfig({
           sequence: { groupOrder: 1 },
           include: files('it.test'),
           setupFiles,
-          globalSetup: 'e2e/hub/pool-setup.ts',
+          globalSetup: ['e2e/programs/setup.ts', 'e2e/hub/pool-setup.ts'],
           testTimeout: 180_000,
           hookTimeout: 300_000,
           maxWorkers: 2,
@@ -61,6 +61,7 @@ export default defineConfig({
       {
         test: {
           name: 'e2e',
+          globalSetup: 'e2e/programs/setup.ts',
           sequence: { groupOrder: 2 },
           include: files('e2e.test'),
           // Longer than the longest waits in a test: those say what was not as expected.

@@ -10,6 +10,7 @@ import {
   put,
   startPair,
 } from '../e2e/pair/index.ts';
+import { programCommand } from '../e2e/programs/index.ts';
 import { until } from '../lib/base/testing.ts';
 import { namespaces, secrets } from '../lib/kube/index.ts';
 
@@ -135,9 +136,7 @@ test("the originals' metrics of calls are there", async () => {
 });
 
 test('list prints the cipher suites, and nothing is started', () => {
-  const entry = new URL('../bin/argocd-agent.ts', import.meta.url).pathname;
-  const { status, stdout } = spawnSync(process.execPath, [entry, 'agent', '--tls-ciphersuites=list'], {
-    encoding: 'utf8',
-  });
+  const [node, file] = programCommand('argocd-agent');
+  const { status, stdout } = spawnSync(node, [file, 'agent', '--tls-ciphersuites=list'], { encoding: 'utf8' });
   expect([status, stdout.includes('TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256')]).toEqual([0, true]);
 });

@@ -1,8 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { programCommand } from '../../e2e/programs/index.ts';
 import { freePort, type SupervisedProcess, spawnSupervised } from '../../e2e/testbed/index.ts';
-
-const root = join(import.meta.dirname, '../..');
 
 /** The image that {@link startControllerProgram}'s controllers deliver. */
 export const deliveredImage = 'quay.io/open-cluster-management/argocd-fleet:test';
@@ -35,19 +34,16 @@ export async function startControllerProgram(
   const addresses = isController
     ? [`--health-probe-bind-address=127.0.0.1:${health}`, `--metrics-bind-address=127.0.0.1:${metrics}`]
     : [];
-  const started = await spawnSupervised(
-    process.execPath,
-    [join(root, 'bin/gitops-controller.ts'), ...args, ...addresses, `--kubeconfig=${hub.kubeconfig}`],
-    {
-      logFile,
-      env: {
-        ...process.env,
-        POD_NAME: name,
-        POD_NAMESPACE: programNamespace,
-        CONTROLLER_IMAGE: deliveredImage,
-        ...options.env,
-      },
+  const [node, file] = programCommand('gitops-controller');
+  const started = await spawnSupervised(node, [file, ...args, ...addresses, `--kubeconfig=${hub.kubeconfig}`], {
+    logFile,
+    env: {
+      ...process.env,
+      POD_NAME: name,
+      POD_NAMESPACE: programNamespace,
+      CONTROLLER_IMAGE: deliveredImage,
+      ...options.env,
     },
-  );
+  });
   return Object.assign(started, { health, metrics, log: () => readFile(logFile, 'utf8') });
 }

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, onTestFailed, test } from 'vitest';
 import { argoCdCrds, installCrds, ocmCrds, readCrds } from '../../e2e/hub/index.ts';
+import { programCommand } from '../../e2e/programs/index.ts';
 import { borrowCluster, type SharedCluster, type SupervisedProcess, spawnSupervised } from '../../e2e/testbed/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import { leases } from '../../lib/kube/index.ts';
@@ -50,8 +51,9 @@ interface Replica extends SupervisedProcess {
 async function replica(name: string): Promise<Replica> {
   const logFile = join(hub.dir, `${name}.log`);
   const env = { ...process.env, POD_NAME: name, POD_NAMESPACE: 'release', CONTROLLER_IMAGE: 'example.com/agent:test' };
-  const args = [join(root, 'bin/gitops-controller.ts'), `--kubeconfig=${hub.kubeconfig}`, ...flags];
-  const started = await spawnSupervised(process.execPath, args, { logFile, env });
+  const [node, file] = programCommand('gitops-controller');
+  const args = [file, `--kubeconfig=${hub.kubeconfig}`, ...flags];
+  const started = await spawnSupervised(node, args, { logFile, env });
   processes.push(started);
   const made = Object.assign(started, { log: () => readFile(logFile, 'utf8') });
   replicas.push(made);

@@ -1,8 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { programCommand } from '../../e2e/programs/index.ts';
 import { until } from '../../lib/base/testing.ts';
-
-const entry = new URL('../../bin/argocd-agentctl.ts', import.meta.url).pathname;
 
 /** The tool as a process, and who sits before it. */
 export interface Sitting {
@@ -21,7 +20,7 @@ export interface Sitting {
 
 /** Starts the tool: with a terminal, as a person does; without one, as a script does, its output into a pipe. */
 export function sit(where: 'terminal' | 'pipe', args: readonly string[]): Sitting {
-  const command = [process.execPath, entry, ...args, '--config', '/nonexistent/ctl.conf'];
+  const command = [...programCommand('argocd-agentctl'), ...args, '--config', '/nonexistent/ctl.conf'];
   const line = command.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(' ');
   // The shell notes the settings of the terminal, and survives the Ctrl-C that ends the tool.
   const sitting = `trap : INT; stty -g; ${line}; echo "code $?"; stty -g`;

@@ -1,8 +1,8 @@
 import { deployments, type KubeClient } from '../../lib/kube/index.ts';
 import { ArgoCdApi, adminPassword, argoCdAddress } from '../argocd/index.ts';
 import { type FleetOptions, type RunningFleet, type SharedFleet, startFleet } from '../fleet/index.ts';
-import { builtProject } from '../node/index.ts';
 import { ocmVersion } from '../ocm/index.ts';
+import { builtProject } from '../programs/index.ts';
 import { checkKind, type ProviderName, startKindFleet } from '../provider/index.ts';
 import { type TestbedStatus, testbedStatus } from '../testbed/index.ts';
 import type { ToolName } from '../tools/index.ts';

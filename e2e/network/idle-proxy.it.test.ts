@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { until } from '../../lib/base/testing.ts';
 import { events } from '../../lib/kube/index.ts';
 import { namespace, type Pair, startPair } from '../pair/index.ts';
+import { programCommand } from '../programs/index.ts';
 import { type Network, startNetwork } from './index.ts';
 
 // An agent behind a proxy that closes connections that are idle.
@@ -20,15 +21,12 @@ afterAll(async () => {
 
 /** What doctor finds on the hub, in its order. */
 function findings(): Promise<{ readonly id: string; readonly cluster: string; readonly what: string }[]> {
-  const tool = new URL('../../bin/argocd-agentctl.ts', import.meta.url).pathname;
+  const [node, tool] = programCommand('argocd-agentctl');
   const args = ['doctor', pair.name, '-o', 'json', '--kubeconfig', pair.hub.kubeconfig, '--namespace', namespace];
   return new Promise((resolve, reject) => {
     // It exits with 1 when it finds something.
-    execFile(
-      process.execPath,
-      [tool, ...args],
-      { env: { PATH: process.env.PATH, HOME: '/nonexistent' } },
-      (_, out, err) => (out === '' ? reject(new Error(err)) : resolve(JSON.parse(out).findings)),
+    execFile(node, [tool, ...args], { env: { PATH: process.env.PATH, HOME: '/nonexistent' } }, (_, out, err) =>
+      out === '' ? reject(new Error(err)) : resolve(JSON.parse(out).findings),
     );
   });
 }

@@ -1,6 +1,6 @@
 import { join, resolve } from 'node:path';
+import { builtProject } from '../programs/index.ts';
 import type { ImageName } from './image-name.ts';
-import { builtProject } from './project-build.ts';
 
 /** Something that an image puts at a path: a file or folder of this machine, or a script written for the container. */
 export type ImageFile = { from: string } | { script: string };

@@ -20,6 +20,5 @@ export {
 export { kubeletPort } from './kubelet-server.ts';
 export { Node, type NodeOptions, startNode } from './node.ts';
 export { limitFlags, podmanFlags } from './podman.ts';
-export { builtProject } from './project-build.ts';
 export type { ServiceEndpoint } from './services.ts';
 export { type ContainerStatus, type KubeletPod, kubeletPods } from './types.ts';

@@ -1,6 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-
-const entry = new URL('../../bin/argocd-agent.ts', import.meta.url).pathname;
+import { programCommand } from '../programs/index.ts';
 
 /** `argocd-agent` as a process of its own, with what it said. */
 export class Program {
@@ -13,7 +12,7 @@ export class Program {
 
   /** @param original another executable of that name; default: this project's program */
   constructor(args: readonly string[], environment: Readonly<Record<string, string>> = {}, original?: string) {
-    this.#command = original === undefined ? [process.execPath, entry, ...args] : [original, ...args];
+    this.#command = original === undefined ? [...programCommand('argocd-agent'), ...args] : [original, ...args];
     this.#environment = environment;
   }
 

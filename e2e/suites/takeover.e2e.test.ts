@@ -43,6 +43,7 @@ import {
 } from '../fleet/index.ts';
 import { installCrds, publishedCrds } from '../hub/index.ts';
 import { ocmManagedClusterAddOns, ocmManifestWorks } from '../ocm/index.ts';
+import { programCommand } from '../programs/index.ts';
 
 // A hub of argocd-pull-integration's chart whose cluster has synced Applications and running pods is taken over and given
 // back, while the Applications are edited on the hub. The original's objects are written as it leaves them; what
@@ -91,13 +92,8 @@ const put = <T extends KubeObject>(client: KubeClient, type: ResourceType<T>, ob
 
 /** Runs `gitops-controller` with the hub's kubeconfig; returns what it prints. */
 async function command(...args: string[]): Promise<string> {
-  const entry = new URL('../../bin/gitops-controller.ts', import.meta.url).pathname;
-  const { stdout } = await promisify(execFile)(process.execPath, [
-    entry,
-    ...args,
-    '--kubeconfig',
-    fleet.hub.kubeconfig,
-  ]);
+  const [node, file] = programCommand('gitops-controller');
+  const { stdout } = await promisify(execFile)(node, [file, ...args, '--kubeconfig', fleet.hub.kubeconfig]);
   return stdout;
 }
 

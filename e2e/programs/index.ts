@@ -1,0 +1,2 @@
+export { builtProject } from './build.ts';
+export { type ProgramName, programCommand } from './command.ts';
