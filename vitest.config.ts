@@ -15,6 +15,7 @@ const everywhere = [
   'charts',
   'site',
   'release',
+  'simulation',
   '.ci',
 ];
 const setupFiles = ['e2e/costs/setup.ts'];

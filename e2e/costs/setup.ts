@@ -11,6 +11,7 @@ declare module 'vitest' {
 const before = cpuSeconds();
 
 // Registered before those of the file, so it runs after them.
-afterAll((_fixtures, { meta }) => {
+// biome-ignore lint/correctness/noEmptyPattern: Vitest demands a pattern, of the fixtures that a hook uses
+afterAll(({}, { meta }) => {
   meta.cpuSeconds = cpuSeconds() - before;
 });

@@ -31,7 +31,7 @@ export function* sources(root: string, folder = ''): Generator<string> {
 
 const programs = ['controller', 'principal', 'agent', 'ctl'];
 const isTest = (file: string) => file.endsWith('.test.ts');
-const isForTests = (file: string) => isTest(file) || /\/(testing|simulation)(\/|\.ts$)|^(e2e|bench)\//.test(file);
+const isForTests = (file: string) => isTest(file) || /\/testing(\/|\.ts$)|^(e2e|bench|simulation)\//.test(file);
 const roomOf = (file: string) =>
   file
     .split('/')
@@ -49,11 +49,11 @@ export function brokenWalls(graph: ImportGraph): string[] {
       if (from === to) {
         continue;
       }
-      const isHelperOfTests = isForTests(file) && to === 'e2e';
+      const isHelperOfTests = isForTests(file) && ['e2e', 'simulation'].includes(to);
       if (programs.includes(from) && to !== 'proto' && !to.startsWith('lib/') && !isTest(file) && !isHelperOfTests) {
         report('a program imports only lib and proto');
       }
-      if (from.startsWith('lib/') && !to.startsWith('lib/') && to !== 'proto' && !isTest(file)) {
+      if (from.startsWith('lib/') && !to.startsWith('lib/') && to !== 'proto' && !isTest(file) && !isHelperOfTests) {
         report('lib imports only lib and proto');
       }
       if (['lib/sync', 'lib/argocd'].includes(from) && ['lib/kube', 'lib/wire', 'proto'].includes(to)) {

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { brokenWalls, findCycle, readImports } from './imports.ts';
-import { brokenRooms, controllerRooms } from './rooms.ts';
+import { brokenRooms, controllerRooms, libRooms } from './rooms.ts';
 
 const graph = readImports(new URL('../..', import.meta.url).pathname);
 
@@ -15,6 +15,10 @@ it('keeps the walls: programs apart, the engine free of Kubernetes and gRPC, pub
 
 it('keeps the rooms of the controller in order', () => {
   expect(brokenRooms(graph, 'controller', controllerRooms)).toEqual([]);
+});
+
+it('keeps the rooms of the library in order', () => {
+  expect(brokenRooms(graph, 'lib', libRooms)).toEqual([]);
 });
 
 it('has no import cycle', () => {

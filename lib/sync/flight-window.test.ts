@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { OutboxFixture as Fixture } from './simulation/outbox-fixture.ts';
+import { OutboxFixture as Fixture } from './testing/outbox-fixture.ts';
 
 /** A peer that does one thing after the other and takes its time; what it was told twice it does once. */
 class SlowPeer {

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { expect, test } from 'vitest';
+import { VirtualTime } from '../../simulation/virtual-time.ts';
 import { Inbox, type InboxOptions, type InboxOutcome, type Runtime, systemClock } from './index.ts';
-import { VirtualTime } from './simulation/virtual-time.ts';
 
 interface Message {
   readonly id: string;

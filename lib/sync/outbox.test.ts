@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { OutboxFixture as Fixture, keyOfApp as key } from './simulation/outbox-fixture.ts';
+import { OutboxFixture as Fixture, keyOfApp as key } from './testing/outbox-fixture.ts';
 
 const shop = key('shop');
 

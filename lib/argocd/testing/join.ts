@@ -1,4 +1,4 @@
-import type { VirtualTime } from '../../sync/testing.ts';
+import type { VirtualTime } from '../../../simulation/index.ts';
 import type { AgentSync, HubSync, Message, PeerConnection } from '../index.ts';
 
 /** What one side of a connection sent and acknowledged. */

@@ -1,5 +1,5 @@
+import { type Collection, type Kinds, SimulatedCluster, VirtualTime } from '../../../simulation/index.ts';
 import type { ObjectRef, Runtime, Store, StoreChange } from '../../sync/index.ts';
-import { type Collection, type Kinds, SimulatedCluster, VirtualTime } from '../../sync/testing.ts';
 import {
   AgentSync,
   type Application,

@@ -1,0 +1,79 @@
+import { type Application, annotations } from '../lib/argocd/index.ts';
+import { isEqual } from '../lib/base/index.ts';
+import { type ObjectRef, refOf } from '../lib/sync/index.ts';
+import type { Collection } from './cluster.ts';
+import { agentNamespace, type Layout, principalNamespace, principalUid } from './layout.ts';
+import type { Site } from './world.ts';
+
+/** What is not as it should be between the hub and one managed cluster, once all is quiet. */
+export function differencesOf(hub: Collection<Application>, { name: agent, cluster }: Site, layout: Layout): string[] {
+  const managed = cluster.of('Application');
+  const problems: string[] = [];
+  const wanted = new Map(
+    hub
+      .list()
+      .filter((app) => layout.agentOf(app) === agent)
+      .map((app) => [placeOf(layout.toLocal(refOf(app))), app]),
+  );
+  for (const [name, app] of wanted) {
+    const copy = managed.get(layout.toLocal(refOf(app)));
+    if (app.metadata.deletionTimestamp !== undefined) {
+      problems.push(`${name}: still being deleted on the hub`);
+    } else if (copy === undefined) {
+      problems.push(`${name}: missing on the managed cluster`);
+    } else {
+      problems.push(...compare(name, app, copy));
+    }
+  }
+  for (const copy of managed.list()) {
+    const name = placeOf(refOf(copy));
+    if (copy.metadata.annotations?.[annotations.sourceUid] !== undefined && !wanted.has(name)) {
+      problems.push(`${name}: phantom on the managed cluster`);
+    }
+  }
+  return problems;
+}
+
+function compare(name: string, app: Application, copy: Application): string[] {
+  const differ = (what: string, hub: unknown, managed: unknown) =>
+    isEqual(hub, managed) ? [] : [`${name}: ${what}: hub ${JSON.stringify(hub)}, managed ${JSON.stringify(managed)}`];
+  const {
+    note,
+    [annotations.namespaceRemapped]: mark,
+    [annotations.notified]: _,
+    ...others
+  } = copy.metadata.annotations ?? {};
+  const remapped = app.metadata.namespace === principalNamespace && copy.metadata.namespace === agentNamespace;
+  return [
+    ...differ(
+      'spec',
+      { ...app.spec, destination: { name: 'in-cluster', namespace: app.spec.destination?.namespace } },
+      copy.spec,
+    ),
+    ...differ('labels', app.metadata.labels ?? {}, copy.metadata.labels ?? {}),
+    ...differ('finalizers', app.metadata.finalizers ?? [], copy.metadata.finalizers ?? []),
+    ...differ('annotation', app.metadata.annotations?.note, note),
+    ...differ(
+      'identity',
+      { [annotations.sourceUid]: app.metadata.uid, [annotations.principalUid]: principalUid },
+      others,
+    ),
+    // Whoever takes it away gets it back with the next change.
+    ...(mark === undefined ? [] : differ('mark', remapped, mark === 'true')),
+    ...differ('refresh', app.metadata.annotations?.[annotations.refresh], undefined),
+    ...differ('hydrate', app.metadata.annotations?.[annotations.hydrate], undefined),
+    ...differ('status', app.status ?? {}, copy.status ?? {}),
+    ...differ('operation', app.operation, copy.operation),
+    // Argo CD is through with all that it carries out; what else seems to run would do so for ever.
+    ...differ('operation that never ends', undefined, copy.operation),
+    ...differ('phase that never ends', false, isInProgress(copy.status?.operationState?.phase)),
+  ];
+}
+
+function isInProgress(phase: string | undefined): boolean {
+  return phase === 'Running' || phase === 'Terminating';
+}
+
+function placeOf({ namespace, name }: ObjectRef): string {
+  return `${namespace}/${name}`;
+}

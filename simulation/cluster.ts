@@ -1,0 +1,235 @@
+import type { Application, AppProject, GpgKeys, Metadata, RepositorySecret } from '../lib/argocd/index.ts';
+import { applyMergePatch, isEqual, type MergePatch } from '../lib/base/index.ts';
+import type { ObjectRef, StoreChange } from '../lib/sync/index.ts';
+import type { VirtualTime } from './virtual-time.ts';
+
+/** The kinds of objects that simulated clusters hold: a kind that is added here can be used at once. */
+export interface Kinds {
+  readonly Application: Application;
+  readonly AppProject: AppProject;
+  readonly Secret: RepositorySecret;
+  readonly ConfigMap: GpgKeys;
+  /** Who holds what, among several principals. */
+  readonly Lease: SimulatedObject;
+}
+
+/** What the simulated API server needs to know of an object, whatever its kind. */
+export interface SimulatedObject {
+  readonly metadata: Metadata;
+  readonly spec?: unknown;
+}
+
+/** What an API server answers when it does not do what it is asked. */
+export class Refused extends Error {
+  readonly status: number;
+  readonly reason: string;
+
+  constructor(status: number, reason: string) {
+    super(`${status} ${reason}`);
+    this.status = status;
+    this.reason = reason;
+  }
+}
+
+/** How an object is deleted, and on which conditions. */
+export interface DeleteRequest {
+  readonly uid?: string;
+  readonly resourceVersion?: string;
+  readonly propagation: 'Foreground' | 'Background';
+}
+
+/** Hears of every change of a kind of objects. */
+export type Listener<T> = (change: StoreChange<T>) => void;
+
+type Report = (object: SimulatedObject, isGone: boolean) => void;
+
+/** One cluster's API server. */
+export class SimulatedCluster {
+  readonly name: string;
+  readonly time: VirtualTime;
+  readonly #watchers: Report[] = [];
+  readonly #collections = new Map<keyof Kinds, Collection<SimulatedObject>>();
+  #version = 100;
+  #uids = 0;
+  /** The API server does not answer. */
+  down = false;
+  /** The API server refuses to write, as one does that has not loaded its rules yet. */
+  forbids = false;
+  /** Namespaces that are not there. */
+  readonly missing = new Set<string>();
+  /** Writes that changed something. */
+  writes = 0;
+
+  constructor(name: string, time: VirtualTime) {
+    this.name = name;
+    this.time = time;
+  }
+
+  /** All objects of one kind. */
+  of<K extends keyof Kinds>(kind: K): Collection<Kinds[K]> {
+    let collection = this.#collections.get(kind);
+    if (collection === undefined) {
+      collection = new Collection<SimulatedObject>(this);
+      this.#collections.set(kind, collection);
+      for (const listener of this.#watchers) {
+        report(collection, listener);
+      }
+    }
+    return collection as unknown as Collection<Kinds[K]>;
+  }
+
+  /** Calls back for every change of any kind. */
+  watch(listener: Report): void {
+    this.#watchers.push(listener);
+    for (const collection of this.#collections.values()) {
+      report(collection, listener);
+    }
+  }
+
+  /** A uid that no object had before. */
+  newUid(): string {
+    return `${this.name}-${++this.#uids}`;
+  }
+
+  /** The version that was written last. */
+  get version(): number {
+    return this.#version;
+  }
+
+  /** The version of an object that is being written. */
+  newVersion(): string {
+    this.writes++;
+    return String(++this.#version);
+  }
+}
+
+/** One cluster's objects of one kind, with the rules of an API server that matter here. Changes by themselves are at once. */
+export class Collection<T extends SimulatedObject> {
+  readonly cluster: SimulatedCluster;
+  readonly #objects = new Map<string, T>();
+  readonly #watchers = new Set<Listener<T>>();
+  readonly #goneAt = new Map<string, number>();
+
+  constructor(cluster: SimulatedCluster) {
+    this.cluster = cluster;
+  }
+
+  /** The version at which an object of this name was deleted last; undefined: none was. */
+  goneAt(ref: ObjectRef): number | undefined {
+    return this.#goneAt.get(`${ref.namespace}/${ref.name}`);
+  }
+
+  get(ref: ObjectRef): T | undefined {
+    return this.#objects.get(`${ref.namespace}/${ref.name}`);
+  }
+
+  list(): T[] {
+    return [...this.#objects.values()];
+  }
+
+  /** Calls back at once for every change from now on. */
+  watch(listener: Listener<T>): () => void {
+    this.#watchers.add(listener);
+    return () => this.#watchers.delete(listener);
+  }
+
+  create(object: T): T {
+    const ref = { namespace: object.metadata.namespace ?? '', name: object.metadata.name };
+    if (this.cluster.missing.has(ref.namespace)) {
+      throw new Refused(404, 'NotFound');
+    }
+    if (this.get(ref) !== undefined) {
+      throw new Refused(409, 'AlreadyExists');
+    }
+    const { deletionTimestamp: _, ...metadata } = object.metadata;
+    const created = { uid: this.cluster.newUid(), generation: 1, creationTimestamp: this.cluster.time.timestamp() };
+    return this.#store(undefined, { ...object, metadata: { ...metadata, ...created } });
+  }
+
+  patch(ref: ObjectRef, patch: MergePatch): T {
+    const before = this.#existing(ref, patch.metadata as Metadata | undefined);
+    const merged = applyMergePatch(before, patch) as T;
+    const after = { ...merged, metadata: { ...merged.metadata } };
+    if (before.metadata.deletionTimestamp !== undefined) {
+      const added = (after.metadata.finalizers ?? []).some((one) => !before.metadata.finalizers?.includes(one));
+      if (added) {
+        throw new Refused(422, 'Invalid');
+      }
+    }
+    after.metadata.resourceVersion = before.metadata.resourceVersion as string;
+    if (isEqual(before, after)) {
+      return before;
+    }
+    if (!isEqual(before.spec, after.spec)) {
+      after.metadata.generation = (before.metadata.generation ?? 0) + 1;
+    }
+    return this.#store(before, after);
+  }
+
+  /** Writes the object as a whole, over the version that it carries. */
+  replace(object: T): T {
+    const { namespace = '', name } = object.metadata;
+    return this.#store(this.#existing({ namespace, name }, object.metadata), object);
+  }
+
+  delete(ref: ObjectRef, options: DeleteRequest): void {
+    const { uid, resourceVersion } = options;
+    const before = this.#existing(ref, {
+      ...(uid !== undefined && { uid }),
+      ...(resourceVersion !== undefined && { resourceVersion }),
+    });
+    const finalizers = [...(before.metadata.finalizers ?? [])];
+    if (options.propagation === 'Foreground' && !finalizers.includes('foregroundDeletion')) {
+      finalizers.push('foregroundDeletion');
+      this.cluster.time.after(50, () => this.#collect(ref, before.metadata.uid));
+    }
+    const deletionTimestamp = before.metadata.deletionTimestamp ?? `t${this.cluster.time.now()}`;
+    this.#store(before, { ...before, metadata: { ...before.metadata, finalizers, deletionTimestamp } });
+  }
+
+  /** The garbage collector is through with what depended on the object. */
+  #collect(ref: ObjectRef, uid: string | undefined): void {
+    const now = this.get(ref);
+    if (now?.metadata.uid === uid && now !== undefined) {
+      const finalizers = now.metadata.finalizers?.filter((one) => one !== 'foregroundDeletion') ?? [];
+      this.#store(now, { ...now, metadata: { ...now.metadata, finalizers } });
+    }
+  }
+
+  #existing(ref: ObjectRef, precondition: { uid?: string; resourceVersion?: string } | undefined): T {
+    const now = this.get(ref);
+    if (now === undefined) {
+      throw new Refused(404, 'NotFound');
+    }
+    const { uid = now.metadata.uid, resourceVersion = now.metadata.resourceVersion } = precondition ?? {};
+    if (uid !== now.metadata.uid || resourceVersion !== now.metadata.resourceVersion) {
+      throw new Refused(409, 'Conflict');
+    }
+    return now;
+  }
+
+  #store(old: T | undefined, object: T): T {
+    const now = { ...object, metadata: { ...object.metadata, resourceVersion: this.cluster.newVersion() } };
+    const id = `${now.metadata.namespace}/${now.metadata.name}`;
+    const gone = now.metadata.deletionTimestamp !== undefined && (now.metadata.finalizers ?? []).length === 0;
+    if (gone) {
+      this.#objects.delete(id);
+      this.#goneAt.set(id, this.cluster.version);
+    } else {
+      this.#objects.set(id, now);
+    }
+    for (const watcher of [...this.#watchers]) {
+      watcher(gone ? { old: now, now: undefined } : { old, now });
+    }
+    return now;
+  }
+}
+
+function report(collection: Collection<SimulatedObject>, listener: Report): void {
+  collection.watch(({ old, now }) => {
+    const object = now ?? old;
+    if (object !== undefined) {
+      listener(object, now === undefined);
+    }
+  });
+}
