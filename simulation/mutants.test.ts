@@ -99,7 +99,7 @@ const mutants: Mutant[] = [
       from: '...withoutFormerState(local) }',
       to: '}',
     },
-    seed: 690,
+    seed: 2161,
   },
   {
     invariant: 'an agent deletes an Application that moved to another agent',
@@ -149,7 +149,7 @@ const mutants: Mutant[] = [
     file: 'sync/outbox.ts',
     from: 'this.#marks.departed(entry, next.outcome.uid);',
     to: '',
-    seed: 5_625,
+    seed: 7965,
   },
   {
     invariant: 'a repository follows its project',

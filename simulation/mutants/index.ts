@@ -17,7 +17,7 @@ export interface Mutant extends Edit {
   readonly invariant: string;
   /** Removes a second mechanism that would repair the damage. */
   readonly also?: Edit;
-  /** The first seed, for what is rare. */
+  /** The first seed, for what is rare: one that notices it, or one shortly before. Default: 1. */
   readonly seed?: number;
 }
 

@@ -13,7 +13,7 @@ const mutants: Mutant[] = [
     file: 'replicas/write-fence.ts',
     from: '{ ...(resourceVersion && { resourceVersion }), ...',
     to: '{ ...',
-    seed: 30,
+    seed: 141,
   },
   {
     invariant: 'an agent is served after its hold is written',
@@ -26,7 +26,7 @@ const mutants: Mutant[] = [
     file: 'replicas/agent-holds.ts',
     from: 'if (next !== undefined && !isSameHold(lease, next)) {',
     to: 'if (next !== undefined && !isSameHold(lease, next)) {\n        this.#serve(agent);',
-    seed: 120,
+    seed: 369,
   },
   {
     invariant: 'an agent is served by a replica that knows what the one before it knew',
@@ -39,19 +39,21 @@ const mutants: Mutant[] = [
     file: 'replicas/catch-ups.ts',
     from: 'if (known?.term === term) {',
     to: 'if (known !== undefined) {',
+    seed: 42,
   },
   {
     invariant: 'an agent is handed over after the last write for it',
     file: 'replicas/agent-holds.ts',
     from: 'await fence.quiet(agent);\n        return handedOverHold(',
     to: 'return handedOverHold(',
-    seed: 175,
+    seed: 183,
   },
   {
     invariant: 'an agent that connects to another replica is handed over',
     file: 'replicas/agent-holds.ts',
     from: 'return handedOverHold(lease as Lease, asking);',
     to: 'return undefined;',
+    seed: 23,
   },
   {
     invariant: 'a hand-over begins a new term',
@@ -70,6 +72,7 @@ const mutants: Mutant[] = [
     file: 'replicas/agent-holds.ts',
     from: "if (holder !== '' && replicas.has(holder)) {",
     to: "if (holder !== '') {",
+    seed: 24,
   },
   {
     invariant: 'the hold of a live replica is not taken',
@@ -90,6 +93,7 @@ const mutants: Mutant[] = [
     file: 'replicas/agent-holds.ts',
     from: '    await this.#options.fence.allQuiet();\n',
     to: '',
+    seed: 24,
   },
   {
     invariant: 'a replica is deposed after its lease duration',
@@ -102,7 +106,7 @@ const mutants: Mutant[] = [
     file: 'replicas/live-replicas.ts',
     from: '{ uid, resourceVersion, signal: timeout }',
     to: '{ uid, signal: timeout }',
-    seed: 155,
+    seed: 258,
   },
   {
     invariant: 'a write waits while the Lease is not renewed',
@@ -117,6 +121,7 @@ const mutants: Mutant[] = [
     file: 'replicas/write-fence.ts',
     from: 'if (!(await mayWrite(agent))) {',
     to: 'await mayWrite(agent); if (false) {',
+    seed: 157,
   },
   {
     invariant: 'a deposed replica ends its sessions',
@@ -143,6 +148,7 @@ const mutants: Mutant[] = [
     file: 'replicas/lead-terms.ts',
     from: "if (!isLeader() || replicas.has(lease?.spec?.holderIdentity ?? '')) {",
     to: 'if (!isLeader()) {',
+    seed: 21,
   },
 ];
 
