@@ -8,9 +8,9 @@ import {
   type RunningFleet,
   selectedClusters,
   startFleet,
-  waitForObject,
 } from '../e2e/fleet/index.ts';
 import { argoCdCrds, installCrds } from '../e2e/hub/index.ts';
+import { waitForObject } from '../e2e/testbed/index.ts';
 import {
   type ConfigMap,
   configMaps,

@@ -1,7 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import { Agent, request } from 'node:https';
 import { type KubeClient, secrets } from '../../lib/kube/index.ts';
-import { hubEndpoint, type RunningFleet, waitForObject } from '../fleet/index.ts';
+import { hubEndpoint, type RunningFleet } from '../fleet/index.ts';
+import { waitForObject } from '../testbed/index.ts';
 import { eventData } from './event-stream.ts';
 
 /** Where an Argo CD server listens. */

@@ -2,9 +2,17 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { namespaces } from '../../lib/kube/index.ts';
 import { createAuthority, generateJwtKey } from '../../lib/pki/index.ts';
-import { argoCdProgram, putArgoCdSettings } from '../ecosystem/argocd-program.ts';
 import { type Network, startNetwork } from '../network/index.ts';
-import { freePort, mapAgent, namespace, Program, pairAppProjects, prepareCluster } from '../pair/index.ts';
+import { argoCdProgram, putArgoCdSettings } from '../pair/argocd-program.ts';
+import {
+  freePort,
+  mapAgent,
+  namespace,
+  Program,
+  pairAppProjects,
+  permissiveProject,
+  prepareCluster,
+} from '../pair/index.ts';
 import type { Random } from '../random/index.ts';
 import { startRedis } from '../redis/index.ts';
 import { type Cluster, startCluster } from '../testbed/index.ts';
@@ -126,14 +134,6 @@ const heaps = {
   principal: '--max-old-space-size=512 --max-semi-space-size=16',
   agent: '--max-old-space-size=256 --max-semi-space-size=16',
 } as const;
-
-/** An AppProject that permits everything. */
-export const permissiveProject = {
-  sourceRepos: ['*'],
-  destinations: [{ name: '*', namespace: '*', server: '*' }],
-  sourceNamespaces: ['*'],
-  clusterResourceWhitelist: [{ group: '*', kind: '*' }],
-};
 
 /** Starts clusters and prepares the programs, which do not run yet. */
 export async function startStage(options: StageOptions): Promise<ChaosStage> {

@@ -10,9 +10,10 @@ import {
   secrets,
   statefulSets,
 } from '../../lib/kube/index.ts';
-import { fleetApplications, fleetGitOpsClusters, waitForObject, waitForObjects } from '../fleet/index.ts';
+import { fleetApplications, fleetGitOpsClusters } from '../fleet/index.ts';
 import { appliedManifestWorks, ocmManifestWorks } from '../ocm/index.ts';
 import type { Cluster } from '../testbed/index.ts';
+import { waitForObject, waitForObjects } from '../testbed/index.ts';
 import type { WaitsFor } from './progress.ts';
 
 const managedClusterAddOns = resourceType({

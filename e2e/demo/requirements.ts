@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { platform } from 'node:os';
 import { promisify } from 'node:util';
-import { gitNeeded, hasGit } from '../git/index.ts';
+import { gitNeeded, hasGit } from '../tools/index.ts';
 import { fleetPorts, portsInTheWay, takenPorts } from './ports.ts';
 
 const run = promisify(execFile);

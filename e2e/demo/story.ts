@@ -14,12 +14,10 @@ import {
   isSyncedAndHealthy,
   type SharedFleet,
   selectedClusters,
-  waitForObject,
-  waitForObjects,
-  watchObjects,
 } from '../fleet/index.ts';
 import { ocmManagedClusters } from '../ocm/index.ts';
 import { KindRequirementError, type ProviderName } from '../provider/index.ts';
+import { waitForObject, waitForObjects, watchObjects } from '../testbed/index.ts';
 import { ToolError } from '../tools/index.ts';
 import { type Background, goToBackground } from './detached.ts';
 import { fleetPagePath } from './front-door.ts';

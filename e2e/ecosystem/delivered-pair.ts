@@ -3,11 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { namespaces } from '../../lib/kube/index.ts';
 import { applyDeliveredArgoCd } from '../argocd/index.ts';
-import { permissiveProject } from '../chaos/stage.ts';
 import { fleetApplications, fleetAppProjects } from '../fleet/index.ts';
 import { type GitServer, startGitServer } from '../git/index.ts';
 import { type ImageTable, standardImages, startNode } from '../node/index.ts';
-import { namespace, type Pair, startPair } from '../pair/index.ts';
+import { namespace, type Pair, permissiveProject, startPair } from '../pair/index.ts';
 import { type Cluster, startCluster } from '../testbed/index.ts';
 import { toolPath } from '../tools/index.ts';
 

@@ -11,9 +11,10 @@ import {
   serviceAccounts,
 } from '../../lib/kube/index.ts';
 import { inspectCertificate, issueCertificate, secretText } from '../../lib/pki/index.ts';
-import { type FleetApplication, fleetApplications, isSyncedAndHealthy, waitForObject } from '../fleet/index.ts';
+import { type FleetApplication, fleetApplications, isSyncedAndHealthy } from '../fleet/index.ts';
 import { type PrivateGit, startPrivateGit } from '../git/index.ts';
 import { namespace, type Program, put } from '../pair/index.ts';
+import { waitForObject } from '../testbed/index.ts';
 import { type DeliveredPair, startDeliveredPair } from './delivered-pair.ts';
 import { type ExternalSecretsObject, externalSecrets, secretStores, startExternalSecrets } from './external-secrets.ts';
 

@@ -1,9 +1,10 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFailed, test } from 'vitest';
 import { type KubeObject, namespaces, resourceType } from '../../lib/kube/index.ts';
-import { type FleetApplication, fleetApplications, isSyncedAndHealthy, waitForObject } from '../fleet/index.ts';
+import { type FleetApplication, fleetApplications, isSyncedAndHealthy } from '../fleet/index.ts';
 import { installCrds, readCrds } from '../hub/index.ts';
 import { namespace, Program } from '../pair/index.ts';
+import { waitForObject } from '../testbed/index.ts';
 import { type DeliveredPair, startDeliveredPair } from './delivered-pair.ts';
 
 // Kargo's own controller on the hub promotes commits to an Application of an agent's cluster, whose Argo CD deploys them.

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, expect, onTestFailed, test } from 'vitest';
 import { until } from '../../lib/base/testing.ts';
 import { configMaps, type KubeClient, namespaces } from '../../lib/kube/index.ts';
+import { argoCdProgram } from '../pair/argocd-program.ts';
 import {
   type AgentCluster,
   application,
@@ -14,7 +15,6 @@ import {
   put,
   startPair,
 } from '../pair/index.ts';
-import { argoCdProgram } from './argocd-program.ts';
 
 // Argo CD's own notifications controller on the hub, with Applications of a managed and of an autonomous agent. A small web
 // server gets what it sends. The test plays the application controllers of the clusters: it writes status.

@@ -8,9 +8,9 @@ import { applyDeliveredArgoCd } from '../argocd/index.ts';
 import { type FleetApplication, fleetApplications, fleetAppProjects, isSyncedAndHealthy } from '../fleet/index.ts';
 import { type GitServer, startGitServer } from '../git/index.ts';
 import { type Node, startNode } from '../node/index.ts';
+import { argoCdProgram, putArgoCdSettings } from '../pair/argocd-program.ts';
 import { type AgentCluster, freePort, type Pair, type Program, startPair } from '../pair/index.ts';
 import { type Cluster, startCluster } from '../testbed/index.ts';
-import { argoCdProgram, putArgoCdSettings } from './argocd-program.ts';
 import { gatedShop } from './gated-shop.ts';
 
 // An ApplicationSet with RollingSync on the hub, run by Argo CD's own application set controller, over the clusters of two

@@ -17,11 +17,11 @@ import { fleetApplications, fleetAppProjects } from '../fleet/index.ts';
 import { type GitServer, startGitServer } from '../git/index.ts';
 import { installCrds, publishedCrds } from '../hub/index.ts';
 import { type Node, startNode } from '../node/index.ts';
+import { argoCdProgram, putArgoCdSettings } from '../pair/argocd-program.ts';
 import { freePort, namespace, type Pair, type Program, put, startPair } from '../pair/index.ts';
 import { type Redis, startRedis } from '../redis/index.ts';
 import { requestsOf } from '../rights/index.ts';
 import { type Cluster, startCluster } from '../testbed/index.ts';
-import { argoCdProgram, putArgoCdSettings } from './argocd-program.ts';
 
 // The actions that Argo CD's API server has for a Rollout of Argo Rollouts, on the cluster of an agent: Argo CD's own
 // server on the hub, the Argo CD that the add-on delivers on the cluster, and Argo Rollouts' published CRD. Its controller does

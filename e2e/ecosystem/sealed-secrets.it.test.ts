@@ -5,9 +5,10 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFailed, test } from 'vitest';
 import { until } from '../../lib/base/testing.ts';
 import { clusterRoleBindings, deployments, secrets, serviceAccounts } from '../../lib/kube/index.ts';
-import { fleetApplications, isSyncedAndHealthy, waitForObject } from '../fleet/index.ts';
+import { fleetApplications, isSyncedAndHealthy } from '../fleet/index.ts';
 import { installCrds, readCrds } from '../hub/index.ts';
 import type { ImageRecipe } from '../node/index.ts';
+import { waitForObject } from '../testbed/index.ts';
 import { type DeliveredPair, startDeliveredPair } from './delivered-pair.ts';
 
 // Sealed Secrets on the cluster of an agent: its own controller as a pod, the SealedSecret in Git, the Application on the hub.

@@ -1,6 +1,6 @@
 import { type EndpointSlice, endpointSlices, type KubeClient } from '../../lib/kube/index.ts';
 import type { Node, ServiceEndpoint } from '../node/index.ts';
-import { waitForObjects } from './wait.ts';
+import { waitForObjects } from '../testbed/index.ts';
 
 /**
  * Waits until a Service of a hub of this machine has a ready pod, and tells where this machine reaches a port of the pod.

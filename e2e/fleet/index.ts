@@ -17,7 +17,6 @@ export * from './kinds.ts';
 export * from './logs.ts';
 export * from './principal.ts';
 export * from './troubles.ts';
-export * from './wait.ts';
 
 /** The name under which the add-on is installed. */
 export const addonRelease = 'argocd-agent-addon';

@@ -1,5 +1,5 @@
 import { type KubeClient, type KubeNode, nodes, services } from '../../lib/kube/index.ts';
-import { waitForObject, waitForObjects } from './wait.ts';
+import { waitForObject, waitForObjects } from '../testbed/index.ts';
 
 /** Where the principal of a hub can be dialled from this machine: its load balancer, or a node; waits until there is one. */
 export async function principalOf(hub: KubeClient): Promise<{ host: string; port: number }> {

@@ -28,16 +28,6 @@ export interface GitServer {
   stop(): Promise<void>;
 }
 
-/** What to do when {@link hasGit} is false. */
-export const gitNeeded = 'Git 2.28 or later is needed, with `git daemon` (Debian, Ubuntu: apt-get install git).';
-
-/** Whether the machine has the Git that {@link startGitServer} needs: `git init --initial-branch` came with 2.28. */
-export async function hasGit(): Promise<boolean> {
-  const { stdout } = await run('git', ['--version']).catch(() => ({ stdout: '' }));
-  const [, major = 0, minor = 0] = (/(\d+)\.(\d+)/.exec(stdout) ?? []).map(Number);
-  return major > 2 || (major === 2 && minor >= 28);
-}
-
 /** Starts `git daemon` over repositories in a folder, on loopback unless told otherwise. It needs git on the PATH. */
 export async function startGitServer(folder: string, host = '127.0.0.1'): Promise<GitServer> {
   await mkdir(folder, { recursive: true });

@@ -11,12 +11,11 @@ import {
   fleetApplications,
   fleetAppProjects,
   isSyncedAndHealthy,
-  waitForObject,
 } from '../fleet/index.ts';
 import { type GitServer, startGitServer } from '../git/index.ts';
 import { type Node, startNode } from '../node/index.ts';
 import { type Pair, Program, put, startPair } from '../pair/index.ts';
-import { type Cluster, startCluster } from '../testbed/index.ts';
+import { type Cluster, startCluster, waitForObject } from '../testbed/index.ts';
 
 // A hub whose application controller deploys to a cluster directly. The cluster gets an agent and an Argo CD of its own, and
 // `argocd-agent migrate` moves its Applications.

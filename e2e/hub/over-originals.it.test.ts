@@ -15,10 +15,10 @@ import {
   secrets,
 } from '../../lib/kube/index.ts';
 import { createAuthority, generateJwtKey, issueCertificate, type KeyCertificate } from '../../lib/pki/index.ts';
-import { fleetApplications, waitForObject } from '../fleet/index.ts';
+import { fleetApplications } from '../fleet/index.ts';
 import { Kubectl } from '../live/kubectl.ts';
 import { type ImageRecipe, type Node, standardImages, startNode } from '../node/index.ts';
-import { borrowCluster, type Cluster, startCluster } from '../testbed/index.ts';
+import { borrowCluster, type Cluster, startCluster, waitForObject } from '../testbed/index.ts';
 import { toolPath } from '../tools/index.ts';
 import { agentChart, argoCdCrds, helm, installCrds, manifestsFolder, principalChart } from './index.ts';
 

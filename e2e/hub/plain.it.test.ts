@@ -13,10 +13,10 @@ import {
   secrets,
 } from '../../lib/kube/index.ts';
 import { createAuthority, generateJwtKey, issueCertificate, type KeyCertificate } from '../../lib/pki/index.ts';
-import { fleetApplications, waitForObject } from '../fleet/index.ts';
+import { fleetApplications } from '../fleet/index.ts';
 import { type Node, startNode } from '../node/index.ts';
 import { requestsOf } from '../rights/index.ts';
-import { type Cluster, startCluster } from '../testbed/index.ts';
+import { type Cluster, startCluster, waitForObject } from '../testbed/index.ts';
 import { agentChart, argoCdCrds, helm, installCrds, kustomize, manifestsFolder } from './index.ts';
 
 // Without Open Cluster Management: the principal from the kustomize manifests, one agent from the chart, one from the

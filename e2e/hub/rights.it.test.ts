@@ -14,7 +14,6 @@ import {
   secrets,
   statefulSets,
 } from '../../lib/kube/index.ts';
-import { waitForObjects } from '../fleet/wait.ts';
 import {
   managedClusterSetBindings,
   type Ocm,
@@ -25,7 +24,7 @@ import {
 } from '../ocm/index.ts';
 import { freePort } from '../pair/index.ts';
 import { requestsOf } from '../rights/index.ts';
-import { type Cluster, startCluster } from '../testbed/index.ts';
+import { type Cluster, startCluster, waitForObjects } from '../testbed/index.ts';
 import { addonChart, applyPublishedArgoCd, argoCdCrds, helm, installCrds, ocmCrds } from './index.ts';
 
 const releaseNamespace = 'open-cluster-management-agent-addon';

@@ -13,10 +13,9 @@ import {
   secrets,
   services,
 } from '../../lib/kube/index.ts';
-import { waitForObject } from '../fleet/index.ts';
 import { type ImageRecipe, type Node, projectImage, sourceImage, standardImages, startNode } from '../node/index.ts';
 import { type Ocm, ocmPlacementDecisions, startOcm } from '../ocm/index.ts';
-import { type Cluster, startCluster } from '../testbed/index.ts';
+import { type Cluster, startCluster, waitForObject } from '../testbed/index.ts';
 import { toolPath } from '../tools/index.ts';
 import { addonChart, argoCdCrds, helm, installCrds, ocmCrds, readCrds } from './index.ts';
 

@@ -32,10 +32,10 @@ import {
   tlsSecretData,
 } from '../../lib/pki/index.ts';
 import { requestCertificate } from '../../lib/wire/index.ts';
-import { fleetApplications, waitForObject } from '../fleet/index.ts';
+import { fleetApplications } from '../fleet/index.ts';
 import { loopbackAddress, type Node, startNode } from '../node/index.ts';
 import { requestsOf } from '../rights/index.ts';
-import { type Cluster, startCluster } from '../testbed/index.ts';
+import { type Cluster, startCluster, waitForObject } from '../testbed/index.ts';
 import { argoCdCrds, helm, installCrds, principalChart } from './index.ts';
 
 // Without Open Cluster Management: the principal from its chart, which makes its certificates, and an agent from the manifest

@@ -19,9 +19,9 @@ import {
   releaseNamespace,
   selectedClusters,
   startFleet,
-  waitForObjects,
 } from '../fleet/index.ts';
 import { builtImage, limitFlags, podmanFlags } from '../node/index.ts';
+import { waitForObjects } from '../testbed/index.ts';
 import { archiveImage } from './archive.ts';
 import { makeBase } from './base.ts';
 import { headCommit } from './commit.ts';

@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { configMaps, namespaces } from '../../lib/kube/index.ts';
-import { waitForObject, waitForObjects } from '../fleet/wait.ts';
 import { installCrds, ocmCrds } from '../hub/index.ts';
-import { startTestbed, type Testbed } from '../testbed/index.ts';
+import { startTestbed, type Testbed, waitForObject, waitForObjects } from '../testbed/index.ts';
 import {
   appliedManifestWorks,
   type Membership,

@@ -7,6 +7,7 @@ import { giveAgentCredentials, giveHubMaterial, mapAgent, namespace, prepareClus
 import { Program } from './program.ts';
 
 export { freePort } from '../testbed/index.ts';
+export { type ArgoCdProgramName, argoCdProgram, putArgoCdSettings } from './argocd-program.ts';
 export { type Collector, startCollector } from './collector.ts';
 export {
   giveAgentCredentials,
@@ -47,6 +48,14 @@ export const pairApplicationSets = resourceType<ArgoObject>({
   kind: 'ApplicationSet',
   plural: 'applicationsets',
 });
+
+/** An AppProject that permits everything. */
+export const permissiveProject = {
+  sourceRepos: ['*'],
+  destinations: [{ name: '*', namespace: '*', server: '*' }],
+  sourceNamespaces: ['*'],
+  clusterResourceWhitelist: [{ group: '*', kind: '*' }],
+};
 
 /** An agent with a cluster of its own. */
 export interface AgentCluster<C extends SharedCluster = SharedCluster> {

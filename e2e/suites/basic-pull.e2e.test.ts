@@ -10,12 +10,11 @@ import {
   isSyncedAndHealthy,
   type RunningFleet,
   startFleet,
-  waitForObject,
-  waitForObjects,
 } from '../fleet/index.ts';
 import { pullChart, restrictedRefusals } from '../hub/index.ts';
 import { ocmManifestWorks } from '../ocm/index.ts';
 import { RightsReview } from '../rights/index.ts';
+import { waitForObject, waitForObjects } from '../testbed/index.ts';
 import { endlessHook, terminateHangingSync } from './hanging-sync.ts';
 
 const argocd = 'argocd';

@@ -11,10 +11,10 @@ import {
   isSyncedAndHealthy,
   type SharedFleet,
   selectedClusters,
-  waitForObject,
 } from '../fleet/index.ts';
 import { hubArgoCdChart } from '../hub/index.ts';
 import { startTestFleet } from '../provider/index.ts';
+import { waitForObject } from '../testbed/index.ts';
 import { operationOf } from './hanging-sync.ts';
 import { HubArgoCd } from './hub-argocd.ts';
 import { describeTickers, ticker, tickerFiles, tickerSpec } from './ticker.ts';

@@ -9,7 +9,8 @@ import { expect, onTestFinished, test } from 'vitest';
 import { until } from '../../lib/base/testing.ts';
 import { connectionRecord } from '../../lib/clusters/index.ts';
 import { configMaps, KubeClient, leases } from '../../lib/kube/index.ts';
-import { fleetApplications, isSyncedAndHealthy, waitForObject } from '../fleet/index.ts';
+import { fleetApplications, isSyncedAndHealthy } from '../fleet/index.ts';
+import { waitForObject } from '../testbed/index.ts';
 import { cacheFolder } from '../tools/index.ts';
 import { processesNaming, runNode, stillAlive, testbedFolderOf, waitForLine } from './runners.ts';
 

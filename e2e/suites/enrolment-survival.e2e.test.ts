@@ -6,10 +6,10 @@ import {
   type RunningFleet,
   selectedClusters,
   startFleet,
-  waitForObjects,
 } from '../fleet/index.ts';
 import { ocmManifestWorks } from '../ocm/index.ts';
 import { Random } from '../random/index.ts';
+import { waitForObjects } from '../testbed/index.ts';
 import { victimNames, victimOf } from './victims.ts';
 
 // As survival.e2e.test.ts, but the fleet is being enrolled: the programs have hardly begun when they are killed.

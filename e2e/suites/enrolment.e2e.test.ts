@@ -33,13 +33,12 @@ import {
   type SharedFleet,
   type SharedMember,
   selectedClusters,
-  waitForObject,
-  waitForObjects,
 } from '../fleet/index.ts';
 import { restrictedRefusals } from '../hub/index.ts';
 import { kubeletPods } from '../node/index.ts';
 import { appliedManifestWorks, type OcmCondition, ocmManifestWorks, ocmPlacementDecisions } from '../ocm/index.ts';
 import { startTestFleet } from '../provider/index.ts';
+import { waitForObject, waitForObjects } from '../testbed/index.ts';
 
 const managedClusterAddOns = resourceType<{
   metadata: { name: string };

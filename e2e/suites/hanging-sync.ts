@@ -1,6 +1,7 @@
 import { expect } from 'vitest';
 import { type KubeClient, type ObjectKey, type Pod, pods } from '../../lib/kube/index.ts';
-import { type FleetApplication, fleetApplications, waitForObject } from '../fleet/index.ts';
+import { type FleetApplication, fleetApplications } from '../fleet/index.ts';
+import { waitForObject } from '../testbed/index.ts';
 
 /** An object of an Application whose synchronisation never ends by itself. */
 export const endlessHook = `apiVersion: v1

@@ -2,7 +2,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test
 import { until } from '../../lib/base/testing.ts';
 import { configMaps } from '../../lib/kube/index.ts';
 import { ArgoCdApi, ArgoCdTerminal } from '../argocd/index.ts';
-import { fleetApplications, fleetAppProjects, isSyncedAndHealthy, waitForObject } from '../fleet/index.ts';
+import { fleetApplications, fleetAppProjects, isSyncedAndHealthy } from '../fleet/index.ts';
+import { waitForObject } from '../testbed/index.ts';
 import { at, generous, HubArgoCd, pathOf, type ResourceNode, type Tree, where } from './hub-argocd.ts';
 import { deployment, describeTickers, podType, type TickerRoute, ticker, tickerFiles, tickerSpec } from './ticker.ts';
 import type { TwoModes } from './two-modes.ts';

@@ -11,10 +11,9 @@ import {
   isSyncedAndHealthy,
   releaseNamespace,
   type SharedFleet,
-  waitForObject,
-  waitForObjects,
 } from '../fleet/index.ts';
 import type { Network } from '../network/index.ts';
+import { waitForObject, waitForObjects } from '../testbed/index.ts';
 import { endlessHook, operationOf, terminateHangingSync } from './hanging-sync.ts';
 import { describeLive } from './live.ts';
 import { unexplained } from './rights.ts';

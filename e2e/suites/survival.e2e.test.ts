@@ -10,10 +10,10 @@ import {
   type RunningFleet,
   selectedClusters,
   startFleet,
-  waitForObjects,
 } from '../fleet/index.ts';
 import { ocmManifestWorks } from '../ocm/index.ts';
 import { Random } from '../random/index.ts';
+import { waitForObjects } from '../testbed/index.ts';
 import { agreement } from './agreement.ts';
 import { persist } from './persist.ts';
 import { Traffic, variantFiles } from './traffic.ts';

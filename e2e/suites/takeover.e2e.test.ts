@@ -39,11 +39,11 @@ import {
   releaseNamespace,
   selectedClusters,
   startFleet,
-  waitForObject,
 } from '../fleet/index.ts';
 import { installCrds, publishedCrds } from '../hub/index.ts';
 import { ocmManagedClusterAddOns, ocmManifestWorks } from '../ocm/index.ts';
 import { programCommand } from '../programs/index.ts';
+import { waitForObject } from '../testbed/index.ts';
 
 // A hub of argocd-pull-integration's chart whose cluster has synced Applications and running pods is taken over and given
 // back, while the Applications are edited on the hub. The original's objects are written as it leaves them; what

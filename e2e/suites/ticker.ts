@@ -9,7 +9,8 @@ import {
   resourceType,
 } from '../../lib/kube/index.ts';
 import { ArgoCdTerminal } from '../argocd/index.ts';
-import { fleetApplications, waitForObject } from '../fleet/index.ts';
+import { fleetApplications } from '../fleet/index.ts';
+import { waitForObject } from '../testbed/index.ts';
 import { at, generous, type HubArgoCd, pathOf, where } from './hub-argocd.ts';
 
 /** The Application that is looked at, and the namespace that it deploys into. */

@@ -5,12 +5,12 @@ import {
   principalOf,
   type SharedFleet,
   selectedClusters,
-  waitForObject,
 } from '../fleet/index.ts';
 import { type Network, startNetwork } from '../network/index.ts';
 import { ocmPlacements } from '../ocm/index.ts';
 import { startTestFleet } from '../provider/index.ts';
 import { RightsReview } from '../rights/index.ts';
+import { waitForObject } from '../testbed/index.ts';
 import { workplaces } from './rights.ts';
 
 const argocd = 'argocd';

@@ -2,8 +2,8 @@
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { gitNeeded, hasGit } from '../git/index.ts';
 import { inMegabytes } from './download.ts';
+import { gitNeeded, hasGit } from './git.ts';
 import { cacheFolder, getTools, type Tool, type ToolName, toolNames } from './index.ts';
 
 const usage = `Usage: node setup.mjs e2e/tools/prepare.ts [--only NAME,NAME]

@@ -11,10 +11,10 @@ import {
   guestbookRepository,
   isSyncedAndHealthy,
   releaseNamespace,
-  waitForObject,
 } from '../fleet/index.ts';
 import { type GitServer, startGitServer } from '../git/index.ts';
 import { readCrds } from '../hub/index.ts';
+import { waitForObject } from '../testbed/index.ts';
 import { type EnrolledFleet, startEnrolledFleet } from './enrolled-fleet.ts';
 import { previousHas, sincePrevious, sourcesOf, type TestedVersion, versionRepository } from './previous.ts';
 

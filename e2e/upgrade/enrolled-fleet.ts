@@ -12,15 +12,13 @@ import {
   fleetGitOpsClusters,
   releaseNamespace,
   troubles,
-  waitForObject,
-  waitForObjects,
 } from '../fleet/index.ts';
 import { argoCdCrds, helm, installCrds, ocmCrds } from '../hub/index.ts';
 import { ProxyClient } from '../live/proxy-client.ts';
 import { type ImageTable, standardImages, startNode } from '../node/index.ts';
 import { startOcm } from '../ocm/index.ts';
 import { Random } from '../random/index.ts';
-import { type Cluster, startCluster } from '../testbed/index.ts';
+import { type Cluster, startCluster, waitForObject, waitForObjects } from '../testbed/index.ts';
 import { toolPath } from '../tools/index.ts';
 import { sourcesOf, type TestedVersion, versionImage, versionRepository } from './previous.ts';
 

@@ -4,7 +4,6 @@ import { namespaces } from '../../lib/kube/index.ts';
 import { PlayedApplicationController } from '../chaos/application-controller.ts';
 import { type ChaosFinding, checkApplications, type SeenSides } from '../chaos/invariants.ts';
 import { Ledger } from '../chaos/ledger.ts';
-import { permissiveProject } from '../chaos/stage.ts';
 import { Users } from '../chaos/users.ts';
 import {
   namespace,
@@ -12,6 +11,7 @@ import {
   type Program,
   pairApplications,
   pairAppProjects,
+  permissiveProject,
   startPair,
 } from '../pair/index.ts';
 import { Random } from '../random/index.ts';

@@ -5,12 +5,12 @@ import { afterAll, beforeAll, beforeEach, describe, expect, onTestFailed, test }
 import { namespaces, secrets } from '../../lib/kube/index.ts';
 import { tlsOfSecret } from '../../lib/pki/index.ts';
 import { PlayedApplicationController } from '../chaos/application-controller.ts';
-import { principalOf, troubles, waitForObject } from '../fleet/index.ts';
+import { principalOf, troubles } from '../fleet/index.ts';
 import { argoCdCrds, helm, installCrds } from '../hub/index.ts';
 import { type Node, standardImages, startNode } from '../node/index.ts';
 import { giveAgentCredentials, mapAgent, namespace } from '../pair/index.ts';
 import { Random } from '../random/index.ts';
-import { type Cluster, startCluster } from '../testbed/index.ts';
+import { type Cluster, startCluster, waitForObject } from '../testbed/index.ts';
 import { toolPath } from '../tools/index.ts';
 import { ApplicationCheck } from './application-check.ts';
 import {
