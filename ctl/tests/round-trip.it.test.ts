@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startProxiedPair } from '../../e2e/live/shop.ts';
+import { startProxiedPair } from '../../e2e/live/index.ts';
 import { application, namespace, type Pair, pairApplications, pairAppProjects } from '../../e2e/pair/index.ts';
 import { wellKnown } from '../../lib/base/index.ts';
 import { until } from '../../lib/base/testing.ts';

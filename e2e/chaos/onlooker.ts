@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { configMaps, namespaces } from '../../lib/kube/index.ts';
-import { ProxyClient } from '../live/proxy-client.ts';
+import { ProxyClient } from '../live/index.ts';
 import type { Random } from '../random/index.ts';
 import type { ChaosStage, StagedAgent, StagedPrincipal } from './stage.ts';
 

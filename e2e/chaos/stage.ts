@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { namespaces } from '../../lib/kube/index.ts';
 import { createAuthority, generateJwtKey } from '../../lib/pki/index.ts';
 import { type Network, startNetwork } from '../network/index.ts';
-import { argoCdProgram, putArgoCdSettings } from '../pair/argocd-program.ts';
 import {
+  argoCdProgram,
   freePort,
   mapAgent,
   namespace,
@@ -12,6 +12,7 @@ import {
   pairAppProjects,
   permissiveProject,
   prepareCluster,
+  putArgoCdSettings,
 } from '../pair/index.ts';
 import type { Random } from '../random/index.ts';
 import { startRedis } from '../redis/index.ts';

@@ -1,7 +1,7 @@
 import { createAuthority, issueCertificate, type KeyCertificate } from '../../lib/pki/index.ts';
 import { giveAgentCredentials, giveHubMaterial } from '../pair/index.ts';
-import { persist } from '../suites/persist.ts';
 import type { Cluster } from '../testbed/index.ts';
+import { persist } from '../testbed/index.ts';
 
 /** Whose certificates {@link Trust} issues. */
 export interface TrustOptions {

@@ -10,7 +10,7 @@ import {
 } from '../../lib/kube/index.ts';
 import { type ArgoObject, namespace, pairApplicationSets, pairApplications } from '../pair/index.ts';
 import type { Random } from '../random/index.ts';
-import { createOnce, persist } from '../suites/persist.ts';
+import { createOnce, persist } from '../testbed/index.ts';
 import { changedSet, generatedBy, newSet, setName } from './application-sets.ts';
 import type { ChaosMember, Ledger, WantedApplication } from './ledger.ts';
 import { steady } from './onlooker.ts';

@@ -1,8 +1,8 @@
 import { execFile } from 'node:child_process';
 import { platform } from 'node:os';
 import { promisify } from 'node:util';
+import { fleetPorts, portsInTheWay, takenPorts } from '../fleet/index.ts';
 import { gitNeeded, hasGit } from '../tools/index.ts';
-import { fleetPorts, portsInTheWay, takenPorts } from './ports.ts';
 
 const run = promisify(execFile);
 

@@ -3,10 +3,10 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, expect, onTestFailed, test } from 'vitest';
 import { until } from '../../lib/base/testing.ts';
 import { configMaps, type KubeClient, namespaces } from '../../lib/kube/index.ts';
-import { argoCdProgram } from '../pair/argocd-program.ts';
 import {
   type AgentCluster,
   application,
+  argoCdProgram,
   freePort,
   namespace,
   type Pair,

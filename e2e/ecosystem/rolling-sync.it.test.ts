@@ -8,8 +8,15 @@ import { applyDeliveredArgoCd } from '../argocd/index.ts';
 import { type FleetApplication, fleetApplications, fleetAppProjects, isSyncedAndHealthy } from '../fleet/index.ts';
 import { type GitServer, startGitServer } from '../git/index.ts';
 import { type Node, startNode } from '../node/index.ts';
-import { argoCdProgram, putArgoCdSettings } from '../pair/argocd-program.ts';
-import { type AgentCluster, freePort, type Pair, type Program, startPair } from '../pair/index.ts';
+import {
+  type AgentCluster,
+  argoCdProgram,
+  freePort,
+  type Pair,
+  type Program,
+  putArgoCdSettings,
+  startPair,
+} from '../pair/index.ts';
 import { type Cluster, startCluster } from '../testbed/index.ts';
 import { gatedShop } from './gated-shop.ts';
 

@@ -17,8 +17,16 @@ import { fleetApplications, fleetAppProjects } from '../fleet/index.ts';
 import { type GitServer, startGitServer } from '../git/index.ts';
 import { installCrds, publishedCrds } from '../hub/index.ts';
 import { type Node, startNode } from '../node/index.ts';
-import { argoCdProgram, putArgoCdSettings } from '../pair/argocd-program.ts';
-import { freePort, namespace, type Pair, type Program, put, startPair } from '../pair/index.ts';
+import {
+  argoCdProgram,
+  freePort,
+  namespace,
+  type Pair,
+  type Program,
+  put,
+  putArgoCdSettings,
+  startPair,
+} from '../pair/index.ts';
 import { type Redis, startRedis } from '../redis/index.ts';
 import { requestsOf } from '../rights/index.ts';
 import { type Cluster, startCluster } from '../testbed/index.ts';

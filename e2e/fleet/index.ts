@@ -15,6 +15,7 @@ export * from './endpoint.ts';
 export * from './guestbook.ts';
 export * from './kinds.ts';
 export * from './logs.ts';
+export * from './ports.ts';
 export * from './principal.ts';
 export * from './troubles.ts';
 

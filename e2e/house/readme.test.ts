@@ -24,7 +24,7 @@ test('the README names no versions but those that the project asks for', () => {
   );
   const wanted: Readonly<Record<string, string | undefined>> = {
     'Node.js': /oldestNode = (\d+)/.exec(read('setup.mjs'))?.[1],
-    Git: /Git (\d+\.\d+) or later/.exec(read('e2e/git/index.ts'))?.[1],
+    Git: /Git (\d+\.\d+) or later/.exec(read('e2e/tools/git.ts'))?.[1],
     Go: goVersion(),
   };
   const versions = Array.from(named, ([, program = '', version]) => [program, version] as const);

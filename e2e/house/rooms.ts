@@ -71,6 +71,50 @@ export const libRooms: Rooms = {
   way: ['argocd', 'base', 'clusters', 'kube'],
 };
 
+/** The rooms of the testbed: what is below runs programs, what is above tells stories. */
+export const testbedRooms: Rooms = {
+  // Programs of others: downloads and builds.
+  tools: [],
+  // Programs of this project.
+  programs: [],
+  // Control planes, processes that cannot outlive the tests, waits.
+  testbed: ['tools'],
+  // A container runtime without root.
+  node: ['programs', 'testbed', 'tools'],
+  git: ['testbed'],
+  network: [],
+  random: [],
+  redis: ['testbed', 'tools'],
+  // Charts, manifests and CRDs on a hub.
+  hub: ['testbed', 'tools'],
+  ocm: ['hub', 'testbed', 'tools'],
+  // A hub with agents, each a process on a control plane of its own.
+  pair: ['hub', 'network', 'programs', 'testbed', 'tools'],
+  // An OCM hub and its clusters, up to the point where an operator types `helm install`.
+  fleet: ['git', 'hub', 'node', 'ocm', 'testbed', 'tools'],
+  argocd: ['fleet', 'testbed', 'tools'],
+  live: ['node', 'pair', 'tools'],
+  rights: [],
+  image: [],
+  provider: ['fleet', 'git', 'hub', 'image', 'ocm', 'testbed'],
+  suites: ['argocd', 'fleet', 'network', 'node', 'ocm', 'provider', 'random', 'rights', 'testbed'],
+  chaos: ['live', 'network', 'pair', 'random', 'redis', 'suites', 'testbed'],
+  ecosystem: ['argocd', 'fleet', 'git', 'hub', 'node', 'pair', 'testbed', 'tools'],
+  hostile: ['pair', 'random'],
+  recordings: [],
+  interop: ['live', 'node', 'pair', 'random', 'recordings', 'redis', 'tools'],
+  upgrade: ['chaos', 'fleet', 'hub', 'live', 'node', 'ocm', 'pair', 'random', 'testbed', 'tools'],
+  monitoring: ['testbed'],
+  demo: ['argocd', 'fleet', 'git', 'node', 'ocm', 'programs', 'provider', 'testbed', 'tools'],
+  matrix: ['tools'],
+  // What tests need beyond what the README asks for.
+  needs: ['tools', 'upgrade'],
+  tiers: [],
+  costs: [],
+  memory: [],
+  house: [],
+};
+
 const isTest = (file: string) => file.endsWith('.test.ts') || /\/testing(\/|\.ts$)/.test(file);
 
 /** The imports inside a program that break the rules of its rooms, in words. */

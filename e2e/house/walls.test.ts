@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { brokenWalls, findCycle, readImports } from './imports.ts';
-import { brokenRooms, controllerRooms, libRooms } from './rooms.ts';
+import { brokenRooms, controllerRooms, libRooms, testbedRooms } from './rooms.ts';
 
 const graph = readImports(new URL('../..', import.meta.url).pathname);
 
@@ -19,6 +19,10 @@ it('keeps the rooms of the controller in order', () => {
 
 it('keeps the rooms of the library in order', () => {
   expect(brokenRooms(graph, 'lib', libRooms)).toEqual([]);
+});
+
+it('keeps the rooms of the testbed in order', () => {
+  expect(brokenRooms(graph, 'e2e', testbedRooms)).toEqual([]);
 });
 
 it('has no import cycle', () => {

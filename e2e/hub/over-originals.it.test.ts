@@ -16,7 +16,7 @@ import {
 } from '../../lib/kube/index.ts';
 import { createAuthority, generateJwtKey, issueCertificate, type KeyCertificate } from '../../lib/pki/index.ts';
 import { fleetApplications } from '../fleet/index.ts';
-import { Kubectl } from '../live/kubectl.ts';
+import { Kubectl } from '../live/index.ts';
 import { type ImageRecipe, type Node, standardImages, startNode } from '../node/index.ts';
 import { borrowCluster, type Cluster, startCluster, waitForObject } from '../testbed/index.ts';
 import { toolPath } from '../tools/index.ts';

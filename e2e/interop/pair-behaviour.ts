@@ -7,9 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { until } from '../../lib/base/testing.ts';
 import { configMaps, type KubeClient, namespaces, secrets } from '../../lib/kube/index.ts';
 import { issueCertificate, type KeyCertificate } from '../../lib/pki/index.ts';
-import { ProxyClient } from '../live/proxy-client.ts';
-import { deployWeb } from '../live/shop.ts';
-import { TerminalClient } from '../live/terminal-client.ts';
+import { deployWeb, ProxyClient, TerminalClient } from '../live/index.ts';
 import { type KubeletPod, kubeletPods, type Node, startNode } from '../node/index.ts';
 import {
   type AgentCluster,

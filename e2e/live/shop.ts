@@ -1,7 +1,7 @@
 import { until } from '../../lib/base/testing.ts';
 import { type KubeClient, namespaces } from '../../lib/kube/index.ts';
 import { issueCertificate, type KeyCertificate } from '../../lib/pki/index.ts';
-import type { KubeletPod } from '../node/types.ts';
+import type { KubeletPod } from '../node/index.ts';
 import { application, freePort, namespace, type Pair, pairApplications, startPair } from '../pair/index.ts';
 import { ProxyClient } from './proxy-client.ts';
 

@@ -4,7 +4,7 @@ import { until } from '../../lib/base/testing.ts';
 import { namespaces } from '../../lib/kube/index.ts';
 import { issueCertificate } from '../../lib/pki/index.ts';
 import { addonChart, agentChart } from '../hub/index.ts';
-import { ProxyClient } from '../live/proxy-client.ts';
+import { ProxyClient } from '../live/index.ts';
 import { application, freePort, namespace, type Pair, pairApplications, startPair } from '../pair/index.ts';
 import { type Redis, startRedis } from '../redis/index.ts';
 import { hastyRules, panelQueriesOf } from './expressions.ts';

@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
-import { onPath } from '../tools/on-path.ts';
-import { findVersionBefore } from '../upgrade/version-before.ts';
+import { onPath } from '../tools/index.ts';
+import { findVersionBefore } from '../upgrade/index.ts';
 
 /** Something that tests need and that a machine may lack, although it has all that the README asks for. */
 export interface Need {

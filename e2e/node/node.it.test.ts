@@ -19,7 +19,7 @@ import {
   secrets,
   services,
 } from '../../lib/kube/index.ts';
-import { troubles } from '../fleet/troubles.ts';
+import { troubles } from '../fleet/index.ts';
 import { type Cluster, freePort, startCluster } from '../testbed/index.ts';
 import { toolPath } from '../tools/index.ts';
 import { loopbackAddress, type Node, startNode } from './index.ts';

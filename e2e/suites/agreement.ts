@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { type FleetApplication, fleetApplications, type RunningFleet } from '../fleet/index.ts';
-import { persist } from './persist.ts';
+import { persist } from '../testbed/index.ts';
 import type { Wanted } from './traffic.ts';
 
 /** The Applications of both sides at about one moment, by name. */

@@ -19,12 +19,12 @@ import {
   statefulSets,
 } from '../../lib/kube/index.ts';
 import { inspectCertificate, isIssuedBy, secretText } from '../../lib/pki/index.ts';
-import { fleetPorts } from '../demo/ports.ts';
 import {
   type FleetApplication,
   fleetApplicationSets,
   fleetApplications,
   fleetGitOpsClusters,
+  fleetPorts,
   guestbookFiles,
   guestbookRepository,
   guestbookSet,

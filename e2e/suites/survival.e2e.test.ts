@@ -13,9 +13,8 @@ import {
 } from '../fleet/index.ts';
 import { ocmManifestWorks } from '../ocm/index.ts';
 import { Random } from '../random/index.ts';
-import { waitForObjects } from '../testbed/index.ts';
+import { persist, waitForObjects } from '../testbed/index.ts';
 import { agreement } from './agreement.ts';
-import { persist } from './persist.ts';
 import { Traffic, variantFiles } from './traffic.ts';
 import { victimNames, victimOf } from './victims.ts';
 

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isNotFound, type ObjectKey } from '../../lib/kube/index.ts';
 import { type FleetApplication, fleetApplications, type RunningFleet } from '../fleet/index.ts';
 import type { Random } from '../random/index.ts';
-import { createOnce, persist } from './persist.ts';
+import { createOnce, persist } from '../testbed/index.ts';
 
 /** What the users of the hub want of one Application, as the API server confirmed it. */
 export interface Wanted {

@@ -19,6 +19,7 @@ export {
 } from './control.ts';
 export { removeFolder, workFolder } from './folders.ts';
 export { kubeconfigText } from './kubeconfig.ts';
+export { createOnce, persist } from './persist.ts';
 export { Authority, type CertificateSubject, type ClusterKeyPair } from './pki.ts';
 export { freePort } from './ports.ts';
 export { type ProcessExit, SpawnError, type SpawnOptions, type SupervisedProcess, spawnSupervised } from './process.ts';

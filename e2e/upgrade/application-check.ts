@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import type { AgentMode } from '../../lib/auth/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import type { KubeClient } from '../../lib/kube/index.ts';
-import type { PlayedApplicationController } from '../chaos/application-controller.ts';
+import type { PlayedApplicationController } from '../chaos/index.ts';
 import { type ArgoObject, application, namespace, pairApplications } from '../pair/index.ts';
 
 /** Where the Applications of an agent are: in Argo CD's namespace, unless it is said. */

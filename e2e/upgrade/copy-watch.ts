@@ -1,6 +1,5 @@
 import { Informer, type KubeClient } from '../../lib/kube/index.ts';
-import type { GoneCopy } from '../chaos/invariants.ts';
-import type { Ledger, WantedApplication } from '../chaos/ledger.ts';
+import type { GoneCopy, Ledger, WantedApplication } from '../chaos/index.ts';
 import { type ArgoObject, pairApplications } from '../pair/index.ts';
 
 /** Whose copies are watched, and where they are. */

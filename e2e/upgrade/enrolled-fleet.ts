@@ -5,7 +5,7 @@ import { stringify } from 'yaml';
 import type { AgentMode } from '../../lib/auth/index.ts';
 import { configMaps, deployments, type KubeClient, namespaces, type Pod, pods, secrets } from '../../lib/kube/index.ts';
 import { secretText } from '../../lib/pki/index.ts';
-import { PlayedApplicationController } from '../chaos/application-controller.ts';
+import { PlayedApplicationController } from '../chaos/index.ts';
 import {
   addonRelease,
   type FleetGitOpsCluster,
@@ -14,7 +14,7 @@ import {
   troubles,
 } from '../fleet/index.ts';
 import { argoCdCrds, helm, installCrds, ocmCrds } from '../hub/index.ts';
-import { ProxyClient } from '../live/proxy-client.ts';
+import { ProxyClient } from '../live/index.ts';
 import { type ImageTable, standardImages, startNode } from '../node/index.ts';
 import { startOcm } from '../ocm/index.ts';
 import { Random } from '../random/index.ts';

@@ -1,10 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { until } from '../../lib/base/testing.ts';
 import { namespaces } from '../../lib/kube/index.ts';
-import { PlayedApplicationController } from '../chaos/application-controller.ts';
-import { type ChaosFinding, checkApplications, type SeenSides } from '../chaos/invariants.ts';
-import { Ledger } from '../chaos/ledger.ts';
-import { Users } from '../chaos/users.ts';
+import {
+  type ChaosFinding,
+  checkApplications,
+  Ledger,
+  PlayedApplicationController,
+  type SeenSides,
+  Users,
+} from '../chaos/index.ts';
 import {
   namespace,
   type Originals,

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFailed, test } from 'vitest';
 import { namespaces, secrets } from '../../lib/kube/index.ts';
 import { tlsOfSecret } from '../../lib/pki/index.ts';
-import { PlayedApplicationController } from '../chaos/application-controller.ts';
+import { PlayedApplicationController } from '../chaos/index.ts';
 import { principalOf, troubles } from '../fleet/index.ts';
 import { argoCdCrds, helm, installCrds } from '../hub/index.ts';
 import { type Node, standardImages, startNode } from '../node/index.ts';

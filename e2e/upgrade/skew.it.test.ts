@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe } from 'vitest';
-import { pairWays, testDelivery, testLiveAccess } from '../interop/pair-behaviour.ts';
+import { pairWays, testDelivery, testLiveAccess } from '../interop/index.ts';
 import { executableOf, previousVersion, sincePrevious, type TestedVersion } from './previous.ts';
 
 // Every combination of a principal and agents of this version and the one before.

@@ -1,6 +1,6 @@
 import { createClient } from '@redis/client';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { ProxyClient } from '../../e2e/live/proxy-client.ts';
+import { ProxyClient } from '../../e2e/live/index.ts';
 import {
   application,
   freePort,

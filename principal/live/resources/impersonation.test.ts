@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { ProxyClient } from '../../../e2e/live/proxy-client.ts';
+import { ProxyClient } from '../../../e2e/live/index.ts';
 import { eventTypes, LogStreamData, messageEvent, targets, type WireEvent } from '../../../lib/wire/index.ts';
 import { Bodies } from '../agent-bodies.ts';
 import { AgentRequests } from '../agent-requests.ts';

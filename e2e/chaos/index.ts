@@ -1,0 +1,12 @@
+/** What users and clusters do to a fleet under load, and how it is judged. */
+export { PlayedApplicationController, type PlayedControllerOptions } from './application-controller.ts';
+export {
+  type ChaosFinding,
+  checkApplications,
+  type GoneCopy,
+  type OperationRun,
+  type SeenApplications,
+  type SeenSides,
+} from './invariants.ts';
+export { Ledger, type RequestedOperation, type WantedApplication } from './ledger.ts';
+export { type UsedAgent, type UsedFleet, Users, type UsersOptions } from './users.ts';

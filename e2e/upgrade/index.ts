@@ -1,0 +1,2 @@
+/** The version before this one. */
+export { findVersionBefore, type VersionBefore } from './version-before.ts';
