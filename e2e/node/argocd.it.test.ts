@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { until } from '../../lib/base/testing.ts';
@@ -91,9 +93,25 @@ it('runs the delivered Argo CD, which brings an Application from Git to Synced a
   const { host, port } = { host: loopbackAddress(server?.status?.podIP ?? ''), port: 8084 };
   const healthz = await fetch(`http://${host}:${port}/healthz?full=true`);
   expect([healthz.status, await healthz.text()]).toEqual([200, expect.anything()]);
+  // Only who may use the pod reaches it: a program that listens on all addresses of the machine has this one, too.
+  const repositories = node.podEndpoint(namespace, server?.metadata.name ?? '', 8081);
+  expect(await answers('127.0.0.1', repositories?.port ?? 0)).toBe(true);
+  expect(await answers('127.255.255.254', repositories?.port ?? 0)).toBe(false);
   const restarts = all.map((pod) => [pod.metadata.name, pod.status?.containerStatuses?.[0]?.restartCount]);
   expect(restarts.filter(([, count]) => count !== 0)).toEqual([]);
 }, 600_000);
+
+async function answers(host: string, port: number): Promise<boolean> {
+  const socket = connect(port, host);
+  try {
+    await once(socket, 'connect');
+    return true;
+  } catch {
+    return false;
+  } finally {
+    socket.destroy();
+  }
+}
 
 async function whatRuns(): Promise<string> {
   const all: Pod[] = await cluster.client.list(pods, { namespace });

@@ -306,7 +306,12 @@ export class ContainerLife {
   #probe(run: ContainerRun, probe: Probe, eager: boolean, verdict: (passed: boolean, message: string) => void): void {
     const target = {
       container: this.container,
-      locate: (port: number) => ({ host: this.#around.place.address, port: run.substitutes.get(port) ?? port }),
+      locate: (port: number) => {
+        const substitute = run.substitutes.get(port);
+        return substitute === undefined
+          ? { host: this.#around.place.address, port }
+          : { host: '127.0.0.1', port: substitute };
+      },
       inside: (command: string[]) => run.inside(command),
     };
     this.#probes.push(new ProbeLoop(probe, target, eager, verdict));

@@ -27,8 +27,8 @@ export interface ImageUse {
   /** The pod's loopback address. All pods share the machine's network, so programs must listen here and nowhere else. */
   address: string;
   /**
-   * A free port of the machine that stands for the container's port: for a program that can only listen on all
-   * addresses. Probes and Services that ask for `containerPort` get there.
+   * A free port of 127.0.0.1 that stands for the container's port: for a program that calls itself on localhost, or that can
+   * only listen on all addresses. Probes and Services that ask for `containerPort` get there.
    */
   substitutePort(containerPort: number): Promise<number>;
 }
@@ -94,16 +94,15 @@ export function builtImage(podman: string): ImageRecipe {
 /**
  * Argo CD: the multi-call binary under the names that it has in its image.
  *
- * Differences from the image: no gpg, so signature checks are off; programs are told to listen on the pod's address;
- * the application controller, which has no flag for the address of its metrics, and the server and the repo server, which
- * call themselves on localhost, listen on all addresses, at a port of their own.
+ * Differences from the image: no gpg, so signature checks are off; programs are told to listen on the pod's address; the server
+ * and the repo server, which call themselves on localhost, listen there, at a port of their own: the repo server asks nobody who
+ * they are. The application controller has no flag for the address of its metrics: they are on all addresses.
  */
 export function argoCdImage(toolPath: ToolPath): ImageRecipe {
   return async ({ address, substitutePort }) => {
     const metrics = await substitutePort(8082);
     const api = await substitutePort(8080);
     const repository = await substitutePort(8081);
-    const apiMetrics = await substitutePort(8083);
     const program = (name: string, flags: string) => ({
       script: `ARGOCD_BINARY_NAME=${name} exec /usr/local/bin/argocd "$@" ${flags}`,
     });
@@ -123,9 +122,12 @@ export function argoCdImage(toolPath: ToolPath): ImageRecipe {
         ),
         '/usr/local/bin/argocd-repo-server': program(
           'argocd-repo-server',
-          `--port ${repository} --metrics-address ${address}`,
+          `--address 127.0.0.1 --port ${repository} --metrics-address ${address}`,
         ),
-        '/usr/local/bin/argocd-server': program('argocd-server', `--port ${api} --metrics-port ${apiMetrics}`),
+        '/usr/local/bin/argocd-server': program(
+          'argocd-server',
+          `--address 127.0.0.1 --port ${api} --metrics-address ${address}`,
+        ),
         '/usr/local/bin/argocd-applicationset-controller': program(
           'argocd-applicationset-controller',
           `--metrics-addr ${address}:${api} --probe-addr ${address}:${repository} --webhook-addr ${address}:7000`,

@@ -83,7 +83,7 @@ export class PodRunner {
     for (const life of this.#main) {
       const substitute = life.run?.substitutes.get(port);
       if (substitute !== undefined) {
-        return { host: this.address, port: substitute };
+        return { host: '127.0.0.1', port: substitute };
       }
     }
     return { host: this.address, port };
