@@ -54,7 +54,7 @@ export async function keepUp(colour: boolean): Promise<number> {
     return 1;
   }
   const logFile = `${controlSocket(keptName)}.log`;
-  await mkdir(dirname(logFile), { recursive: true, mode: 0o700 });
+  await mkdir(dirname(logFile), { recursive: true });
   const log = await open(logFile, 'w');
   const main = fileURLToPath(new URL('main.ts', import.meta.url));
   const child = spawn(process.execPath, [main, '--serve', ...(colour ? ['--colour'] : [])], {

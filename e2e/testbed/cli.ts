@@ -123,7 +123,7 @@ async function up(): Promise<void> {
 
 async function detach(clusters: number): Promise<void> {
   const logFile = `${controlSocket(name)}.log`;
-  await mkdir(dirname(logFile), { recursive: true, mode: 0o700 });
+  await mkdir(dirname(logFile), { recursive: true });
   const log = await open(logFile, 'w');
   const args = [fileURLToPath(import.meta.url), 'up', '--name', name, '--clusters', String(clusters)];
   const child = spawn(process.execPath, args, { detached: true, stdio: ['ignore', log.fd, log.fd] });

@@ -1,12 +1,11 @@
 import { mkdir, rm } from 'node:fs/promises';
 import { createServer, request } from 'node:http';
-import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { Cluster } from './cluster.ts';
+import { userFolder } from './folders.ts';
 
 /** Where `testbed up`, `status` and `down` meet: a Unix socket that the running testbed listens on. */
-export const controlSocket = (name: string) =>
-  join(tmpdir(), `argocd-fleet-${process.getuid?.() ?? 'all'}`, 'control', `${name}.sock`);
+export const controlSocket = (name: string) => join(userFolder(), 'control', `${name}.sock`);
 
 /** What a running testbed tells of itself. */
 export interface TestbedStatus {
@@ -48,7 +47,7 @@ export async function listenForControl(
   if ((await callTestbed(name, 'GET')) !== undefined) {
     throw new AlreadyRunningError(`testbed ${name} runs already`);
   }
-  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  await mkdir(dirname(path), { recursive: true });
   // Left behind by one that was killed.
   await rm(path, { force: true });
   const server = createServer((incoming, response) => {

@@ -1,24 +1,39 @@
-import { chmod, mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { lstatSync, mkdirSync } from 'node:fs';
+import { chmod, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isProcessAlive } from './alive.ts';
 
-/** All temporary folders of testbeds, each named after the process that made it. */
-const root = () => join(tmpdir(), `argocd-fleet-${process.getuid?.() ?? 'all'}`);
+/**
+ * The folder for what testbeds of this user keep for a while, and nobody else can look into. Its name is known to everybody, and
+ * so is `/tmp`: who makes it before could put other programs and other files in the place of ours.
+ * @throws Error for one that others have made, or may write to
+ */
+export function userFolder(): string {
+  const user = process.getuid?.();
+  const path = join(tmpdir(), `argocd-fleet-${user ?? 'all'}`);
+  mkdirSync(path, { recursive: true, mode: 0o700 });
+  const { uid, mode } = lstatSync(path);
+  // A link has all bits of the mode.
+  if (user !== undefined && (uid !== user || (mode & 0o077) !== 0)) {
+    throw new Error(`${path} is not a folder of this user alone: remove it, or choose another place with TMPDIR`);
+  }
+  return path;
+}
 
 /**
- * Makes a temporary folder that only this user can read. Sweeps away those of processes that ended without doing so.
+ * Makes a temporary folder that only this user can read, named after this process. Sweeps away those of processes that ended without doing so.
  * Its path is short, because paths of Unix sockets must be.
  */
 export async function workFolder(name: string): Promise<string> {
-  await mkdir(root(), { recursive: true, mode: 0o700 });
-  for (const entry of await readdir(root())) {
+  const root = userFolder();
+  for (const entry of await readdir(root)) {
     const owner = Number(entry.split('-')[0]);
     if (owner > 0 && !isProcessAlive(owner)) {
-      await removeFolder(join(root(), entry));
+      await removeFolder(join(root, entry));
     }
   }
-  return mkdtemp(join(root(), `${process.pid}-${name.slice(0, 12)}-`));
+  return mkdtemp(join(root, `${process.pid}-${name.slice(0, 12)}-`));
 }
 
 /**

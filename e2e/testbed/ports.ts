@@ -1,8 +1,8 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { isProcessAlive } from './alive.ts';
+import { userFolder } from './folders.ts';
 
 // Below the range that Linux takes the source ports of connections from (32768 and up): a port that is reserved here
 // stays free while its server is down for a restart.
@@ -59,8 +59,7 @@ function reserve(port: number): boolean {
   return true;
 }
 
-const reservationOf = (port: number) =>
-  join(tmpdir(), `argocd-fleet-ports-${process.getuid?.() ?? 'all'}`, String(port));
+const reservationOf = (port: number) => join(userFolder(), 'ports', String(port));
 
 function canListen(port: number): Promise<boolean> {
   const server = createServer();
