@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
-import { EnvHttpProxyAgent, interceptors, request } from 'undici';
+import { type Dispatcher, EnvHttpProxyAgent, request } from 'undici';
 
 /** An answer to a GET, after redirects. */
 export interface HttpAnswer {
@@ -15,7 +15,7 @@ export interface GetOptions {
   readonly signal?: AbortSignal | undefined;
   /** The longest time without anything from the server, in milliseconds. Default 20,000. */
   readonly silenceMs?: number | undefined;
-  /** Whether to follow redirects, of which there may be five. Default true. */
+  /** Whether to follow redirects, of which there may be five, and none from HTTPS to HTTP. Default true. */
   readonly follow?: boolean;
 }
 
@@ -36,19 +36,47 @@ export async function httpGet<T>(
     bodyTimeout: silenceMs,
   });
   try {
-    const answer = await request(url, {
-      dispatcher: follow
-        ? agent.compose(interceptors.redirect({ maxRedirections: 5, throwOnMaxRedirect: true }))
-        : agent,
-      headers: { 'user-agent': 'argocd-fleet', 'accept-encoding': 'identity', ...headers },
-      ...(signal && { signal }),
-    });
-    // A body that nobody reads to its end fails when the connection is closed.
-    answer.body.on('error', () => undefined);
-    return await use({ status: answer.statusCode, headers: answer.headers, body: answer.body });
+    for (let at = url, redirects = 0; ; redirects++) {
+      const answer = await request(at, {
+        dispatcher: agent,
+        headers: { 'user-agent': 'argocd-fleet', 'accept-encoding': 'identity', ...headers },
+        ...(signal && { signal }),
+      });
+      // A body that nobody reads to its end fails when the connection is closed.
+      answer.body.on('error', () => undefined);
+      const next = follow ? redirectOf(answer, at) : undefined;
+      if (next === undefined) {
+        return await use({ status: answer.statusCode, headers: answer.headers, body: answer.body });
+      }
+      if (redirects === mostRedirects) {
+        throw new Error('it redirects again and again');
+      }
+      // It may never end.
+      answer.body.destroy();
+      at = next;
+    }
   } finally {
     await agent.destroy();
   }
+}
+
+const mostRedirects = 5;
+
+/** Where an answer redirects to; undefined when it does not. @throws Error when that is no place to ask */
+function redirectOf({ statusCode, headers }: Dispatcher.ResponseData, from: string): string | undefined {
+  const { location } = headers;
+  if (![301, 302, 303, 307, 308].includes(statusCode) || typeof location !== 'string') {
+    return undefined;
+  }
+  const to = URL.parse(location, from);
+  if (to?.protocol === 'http:' && from.startsWith('https:')) {
+    // There, somebody on the way may answer.
+    throw new Error('it redirects from HTTPS to HTTP');
+  }
+  if (to?.protocol !== 'http:' && to?.protocol !== 'https:') {
+    throw new Error('its redirect leads nowhere');
+  }
+  return to.href;
 }
 
 const untrusted =
@@ -63,9 +91,6 @@ const plainWords: Readonly<Record<string, string>> = {
   UND_ERR_CONNECT_TIMEOUT: 'no answer',
   UND_ERR_HEADERS_TIMEOUT: 'no answer',
   UND_ERR_BODY_TIMEOUT: 'nothing more came',
-  UND_ERR_REDIRECT_MAX: 'it redirects again and again',
-  // Of all arguments, a server chooses only where it redirects to.
-  UND_ERR_INVALID_ARG: 'its redirect leads nowhere',
   SELF_SIGNED_CERT_IN_CHAIN: untrusted,
   DEPTH_ZERO_SELF_SIGNED_CERT: untrusted,
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: untrusted,
