@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import type { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -227,6 +228,22 @@ it('stops when it is told to, and goes on from there the next time', async () =>
   await expect(loading).rejects.toThrow('enough');
   await load();
   expect(server.asked).toEqual(['/program', '/program bytes=10-']);
+  expect(await there()).toBe(content);
+});
+
+it('stays as it was checked, whatever comes for another process that began to load it before', async () => {
+  const begun = Promise.withResolvers<ServerResponse>();
+  server.next((_request, response) => {
+    response.writeHead(200, { 'content-length': content.length }).flushHeaders();
+    begun.resolve(response);
+  });
+  const other = load();
+  other.catch(() => undefined);
+  const response = await begun.promise;
+  await until(async () => expect((await stat(`${path}.part`)).size).toBe(0));
+  await load();
+  response.end('X'.repeat(content.length));
+  await expect(other).rejects.toThrow();
   expect(await there()).toBe(content);
 });
 

@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
+import { createHash, randomUUID } from 'node:crypto';
+import { createReadStream, createWriteStream } from 'node:fs';
 import { open, rename, rm, stat } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout } from 'node:timers/promises';
@@ -44,20 +44,24 @@ export async function download(file: PublishedFile, path: string, options: Downl
   const transfer = new Transfer(file, `${path}.part`, options);
   log(`${name}: downloading ${file.url}`);
   const progress = setInterval(() => log(`${name}: downloading, ${transfer.progress()}`), 5000);
+  const copy = `${path}.${randomUUID()}`;
   try {
     await transfer.complete();
-    if (transfer.hasPieces && !(await transfer.isRight())) {
+    let isRight = await transfer.copyTo(copy);
+    if (!isRight && transfer.hasPieces) {
       log(`${name}: the pieces of several tries make a wrong file; it is loaded again from its beginning`);
       await transfer.discard();
       await transfer.complete();
+      isRight = await transfer.copyTo(copy);
     }
-    if (!(await transfer.isRight())) {
-      await transfer.discard();
+    await transfer.discard();
+    if (!isRight) {
       throw failed(file, `what came has not the published SHA-256 ${file.sha256}, and was thrown away`);
     }
-    await rename(transfer.part, path);
+    await rename(copy, path);
   } finally {
     clearInterval(progress);
+    await rm(copy, { force: true });
   }
   return transfer.received;
 }
@@ -108,10 +112,19 @@ class Transfer {
     }
   }
 
-  /** Whether what is there is the published file. */
-  async isRight(): Promise<boolean> {
+  /**
+   * Copies what is there; whether the copy is the published file. What was copied is what was checked: another process that has
+   * the part open may still write to it.
+   */
+  async copyTo(path: string): Promise<boolean> {
     const hash = createHash('sha256');
-    await pipeline(createReadStream(this.part), hash, this.#signal());
+    const checked = async function* (chunks: AsyncIterable<Buffer>) {
+      for await (const chunk of chunks) {
+        hash.update(chunk);
+        yield chunk;
+      }
+    };
+    await pipeline(createReadStream(this.part), checked, createWriteStream(path), this.#signal());
     return hash.digest('hex') === this.#file.sha256;
   }
 
