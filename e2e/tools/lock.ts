@@ -1,5 +1,8 @@
-import { readFile, rm, writeFile } from 'node:fs/promises';
+import { readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { setTimeout } from 'node:timers/promises';
+
+/** So old is a lock file without a holder if nobody will write one: the disk was full, or the machine went down. */
+const tooOldMs = 10_000;
 
 /**
  * Runs `work` while holding a lock file that other processes respect. The file names its holder; a holder that is gone
@@ -39,15 +42,26 @@ async function acquire(path: string): Promise<boolean> {
 }
 
 async function isAbandoned(path: string): Promise<boolean> {
-  const holder = Number(await readFile(path, 'utf8').catch(() => ''));
-  // Empty between its creation and the write of the holder: not abandoned yet.
-  if (!Number.isInteger(holder) || holder <= 0) {
-    return false;
-  }
   try {
-    process.kill(holder, 0);
-    return false;
+    const holder = Number(await readFile(path, 'utf8'));
+    if (Number.isInteger(holder) && holder > 0) {
+      return !isAlive(holder);
+    }
+    // Empty between its creation and the write of the holder.
+    return Date.now() - (await stat(path)).mtimeMs > tooOldMs;
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'ESRCH';
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') {
+      return false;
+    }
+    throw error;
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== 'ESRCH';
   }
 }
