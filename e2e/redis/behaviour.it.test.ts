@@ -241,6 +241,18 @@ test('the embedded Redis refuses what it does not have of tracking', async () =>
   );
 });
 
+test('the embedded Redis outlives more connections than it may have files', async () => {
+  const redis = await startRedis({ server: 'embedded', files: 30 });
+  clean.push(() => redis.stop());
+  const client = await open(redis.port);
+  const many = await Promise.all(Array.from({ length: 40 }, () => open(redis.port)));
+  expect(await answer(client, 'PING')).toBe('+PONG\r\n');
+  for (const one of many) {
+    one.close();
+  }
+  expect(await answer(await open(redis.port), 'PING')).toBe('+PONG\r\n');
+});
+
 async function open(port: number): Promise<RawConnection> {
   const connection = await RawConnection.open(port);
   clean.push(() => connection.close());

@@ -21,6 +21,8 @@ export interface RedisOptions {
   readonly args?: readonly string[];
   /** Default: the machine's own redis-server where there is one, otherwise the embedded one. */
   readonly server?: RedisServer;
+  /** How many files and connections it may have open. Default: as this process. */
+  readonly files?: number;
 }
 
 /** Whose executable runs: the machine's own redis-server, or the one that is built from `e2e/tools/redis`. */
@@ -31,7 +33,7 @@ export type RedisServer = 'installed' | 'embedded';
  * @throws Error with its output when it ends before
  */
 export async function startRedis(options: RedisOptions = {}): Promise<Redis> {
-  const { args = [], server } = options;
+  const { args = [], server, files } = options;
   const { path, origin } = await getTool('redis-server', { installed: server !== 'embedded' });
   if (server === 'installed' && origin !== 'installed') {
     throw new Error('there is no redis-server on the PATH (Debian: apt-get install redis-server)');
@@ -40,7 +42,9 @@ export async function startRedis(options: RedisOptions = {}): Promise<Redis> {
   const folder = mkdtempSync(join(tmpdir(), 'redis-'));
   const listens = args.includes('--tls-port') ? [] : ['--port', `${port}`];
   const common = ['--bind', '127.0.0.1', '--dir', folder, '--save', '', '--appendonly', 'no'];
-  const child = spawn(path, [...listens, ...common, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const limited = files === undefined ? [] : ['sh', '-c', `ulimit -n ${files} && exec "$@"`, 'sh'];
+  const [command = '', ...words] = [...limited, path, ...listens, ...common, ...args];
+  const child = spawn(command, words, { stdio: ['ignore', 'pipe', 'pipe'] });
   const ended = once(child, 'exit');
   ended.catch(() => undefined);
   const ready = Promise.withResolvers<void>();

@@ -1,12 +1,18 @@
 package main
 
 import (
+	"errors"
 	"net"
 	"strings"
 	"sync"
+	"syscall"
+	"time"
 )
 
 const databases = 16
+
+// So long new clients wait where the process has as many open files as it may.
+const acceptPause = 50 * time.Millisecond
 
 // server is everything that clients share.
 type server struct {
@@ -39,6 +45,10 @@ func newServer(password string) *server {
 func (s *server) serve(listener net.Listener) error {
 	for {
 		conn, err := listener.Accept()
+		if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
+			time.Sleep(acceptPause)
+			continue
+		}
 		if err != nil {
 			return err
 		}
