@@ -69,7 +69,7 @@ export function portsInTheWay(taken: readonly TakenPort[]): string {
   return [
     'The pods of the demo listen on these ports, and other programs have them on all addresses of this machine:',
     ...lines,
-    'End these programs, or run the demo in a network namespace of its own:',
-    "  sudo unshare --net sh -c 'ip link set lo up && npm run demo'",
+    'End these programs, or run the demo in a network namespace of its own, once its tools are made:',
+    `  sudo unshare --net sh -c 'ip link set lo up && su -c "npm run demo" "$SUDO_USER"'`,
   ].join('\n');
 }
