@@ -28,7 +28,7 @@ export interface DownloadOptions {
 }
 
 /** No file is larger. The largest today is Argo CD's with 250 MB. */
-const mostBytes = 1_000_000_000;
+export const mostProgramBytes = 1_000_000_000;
 /** A download ends with as many failures in a row, when the later ones brought no byte, and with as many in all. */
 const mostFailures = { inARow: 4, inAll: 20 };
 
@@ -172,7 +172,7 @@ class Transfer {
     }
     const length = headers['content-length'];
     this.#total = length === undefined ? this.#file.bytes : this.#size + Number(length);
-    const most = this.#file.bytes ?? mostBytes;
+    const most = this.#file.bytes ?? mostProgramBytes;
     const tooLarge = () =>
       failed(
         this.#file,

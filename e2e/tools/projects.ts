@@ -1,5 +1,6 @@
 import { posix } from 'node:path';
 import { publishedSha256 } from './checksums.ts';
+import { mostProgramBytes } from './download.ts';
 import { type GetOptions, type HttpAnswer, httpGet, networkReason } from './http.ts';
 import { onMirror, type PinnedReleases } from './releases.ts';
 
@@ -121,8 +122,9 @@ async function textOf({ status, body }: HttpAnswer): Promise<string> {
 
 async function sizeOf({ status, headers }: HttpAnswer): Promise<number> {
   const [, size] = /^bytes 0-0\/(\d+)$/.exec(headers['content-range'] ?? '') ?? [];
-  if (status !== 206 || size === undefined) {
-    throw new Error(`asked for one byte, it answered ${status} and no size`);
+  const bytes = Number(size);
+  if (status !== 206 || !(bytes > 0 && bytes <= mostProgramBytes)) {
+    throw new Error(`asked for one byte, it answered ${status} and no size that a program may have`);
   }
-  return Number(size);
+  return bytes;
 }

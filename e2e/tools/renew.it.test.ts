@@ -8,7 +8,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { buildOf } from './build.ts';
 import type { ReleasedName } from './projects.ts';
 import { readPins } from './releases.ts';
-import { FileServer, instead, status } from './testing/file-server.ts';
+import { FileServer, instead, right, status } from './testing/file-server.ts';
 
 const program = fileURLToPath(new URL('./renew.ts', import.meta.url));
 let folder = '';
@@ -140,6 +140,14 @@ describe('writes nothing', () => {
     expect(code).toBe(1);
     expect(stderr).toContain(message);
     expect(stderr).toMatch(/Nothing was written\.\n$/);
+    expect(await readFile(file, 'utf8')).toBe(before);
+  });
+
+  it.each(['0', '1000000001'])('when the size is %s', async (size) => {
+    server.next(right, status(206, { 'content-range': `bytes 0-0/${size}` }));
+    const { code, stderr } = await renew(server.url, 'etcd=v3.9.9');
+    expect(code).toBe(1);
+    expect(stderr).toContain('asked for one byte, it answered 206 and no size that a program may have');
     expect(await readFile(file, 'utf8')).toBe(before);
   });
 
