@@ -32,6 +32,7 @@ const unit: TestOptions = {
   maxWorkers: availableParallelism(),
 };
 const integration: TestOptions = {
+  isolate: false,
   globalSetup: ['e2e/programs/setup.ts', 'e2e/hub/pool-setup.ts'],
   testTimeout: 180_000,
   hookTimeout: 300_000,
