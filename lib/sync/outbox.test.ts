@@ -19,6 +19,26 @@ test('sends create, update and delete as the difference to what was acknowledged
   expect(f.outbox.pending).toBe(0);
 });
 
+test('a change is pending until it is acknowledged, and only then the outbox is idle', () => {
+  const f = new Fixture();
+  f.set('shop', 'u1', 1);
+  expect([f.outbox.pending, f.outbox.inFlight, f.idle]).toEqual([1, 0, 0]);
+  f.connect();
+  expect([f.outbox.pending, f.outbox.inFlight, f.idle]).toEqual([1, 1, 0]);
+  f.ack('shop_u1_1');
+  expect([f.outbox.pending, f.outbox.inFlight, f.idle]).toEqual([0, 0, 1]);
+});
+
+test('what is to be repeated is sent at once', () => {
+  const f = new Fixture();
+  f.connect();
+  f.set('shop', 'u1', 1);
+  f.ack('shop_u1_1');
+  f.take();
+  f.outbox.repeat(shop, { uid: 'u1' });
+  expect(f.take()).toEqual(['update shop_u1_1_0']);
+});
+
 test('a state with the same digest is not sent', () => {
   const f = new Fixture();
   f.connect();
