@@ -13,6 +13,20 @@ import type { CiResult } from './reporter.ts';
 
 /** The exit code of a run that has counted its failures. */
 const somethingFailed = 3;
+const help = `Usage: .ci/run [ARGUMENTS OF VITEST ...]
+
+Runs "npm run check", then "npm test" with nothing but what the README asks for, then the tests that were skipped there and
+need no more than Debian's packages, which it installs. The last line is "N passed, N failed". It takes more than an hour.
+
+  e2e/monitoring   runs only the tests of this folder
+  --help           this text
+`;
+
+if (process.argv.slice(2).some((argument) => argument === '--help' || argument === '-h')) {
+  process.stdout.write(help);
+  process.exit();
+}
+
 const folder = mkdtempSync(join(tmpdir(), 'ci-'));
 const reporters = ['default', './e2e/needs/reporter.ts', './e2e/costs/reporter.ts', './.ci/reporter.ts'].map(
   (one) => `--reporter=${one}`,
