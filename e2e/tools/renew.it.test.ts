@@ -134,6 +134,7 @@ describe('writes nothing', () => {
     ['when there is no such version', 'etcd=v3.9.8', 'download/v3.9.8/SHA256SUMS: it answered 404'],
     ['when there is no latest version', 'etcd=latest', 'releases/latest: it leads to undefined and not to a version'],
     ['for what is no version', 'etcd=3.9.9', 'etcd=3.9.9 is not NAME=VERSION.'],
+    ['for an option that there is not', '--force', 'Usage: npm run tools:renew'],
     ['for what has no releases', 'supervise=v1.0.0', 'supervise=v1.0.0 is not NAME=VERSION.'],
   ])('%s', async (_when, argument, message) => {
     const { code, stderr } = await renew(server.url, 'argocd=v99.0.0', argument);

@@ -25,14 +25,7 @@ try {
 }
 
 async function main(): Promise<number> {
-  const { values, positionals } = parseArgs({
-    allowPositionals: true,
-    options: {
-      mirror: { type: 'string' },
-      file: { type: 'string', default: pinsFile },
-      help: { type: 'boolean', short: 'h' },
-    },
-  });
+  const { values, positionals } = parse();
   if (values.help) {
     process.stdout.write(usage);
     return 0;
@@ -51,6 +44,21 @@ async function main(): Promise<number> {
   }
   await writeFile(values.file, `${JSON.stringify(pins, null, 2)}\n`);
   return 0;
+}
+
+function parse() {
+  try {
+    return parseArgs({
+      allowPositionals: true,
+      options: {
+        mirror: { type: 'string' },
+        file: { type: 'string', default: pinsFile },
+        help: { type: 'boolean', short: 'h' },
+      },
+    });
+  } catch (error) {
+    throw new Error(`${(error as Error).message}\n\n${usage}`);
+  }
 }
 
 function parseWish(argument: string): [ReleasedName, string] {
