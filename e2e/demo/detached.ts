@@ -99,6 +99,10 @@ export async function down(): Promise<number> {
   while (owner !== undefined && isProcessAlive(owner)) {
     await sleep(50);
   }
-  process.stdout.write(ended === undefined ? 'No fleet is up.\n' : 'The fleet is down.\n');
+  process.stdout.write(
+    ended === undefined
+      ? 'No fleet was left up with --keep. A demo in a terminal ends with Ctrl-C there.\n'
+      : 'The fleet is down.\n',
+  );
   return 0;
 }

@@ -78,9 +78,10 @@ async function demoOf(fleet: RunningFleet): Promise<DemoFleet> {
   };
 }
 
-const howToGetTheUi =
-  "Argo CD's UI: this Argo CD is built from Go modules, which have no UI; with a released one " +
-  '(https://github.com/argoproj/argo-cd/releases): ARGOCD_BIN=<file> npm run demo';
+const withoutUi = process.env.ARGOCD_BIN
+  ? 'the Argo CD of ARGOCD_BIN has no UI'
+  : 'this Argo CD is built from Go modules, which have no UI';
+const howToGetTheUi = `Argo CD's UI: ${withoutUi}; with a released one (https://github.com/argoproj/argo-cd/releases): ARGOCD_BIN=<file> npm run demo`;
 
 /** Clusters of kind with OCM by clusteradm, and the image in containers. */
 const kind: Provider = {

@@ -50,8 +50,8 @@ const values = applyMergePatch(guestbookValues, {
 }) as object;
 
 const intro = `A hub and two managed clusters start on this machine, and \`helm install\` enrolls them. A commit, an edit on the hub and
-a manual change go their way; a third cluster joins, and leaves. You can watch in a browser from the moment that the hub
-is up, and the fleet is yours at the end.
+a manual change go their way; a third cluster joins, and leaves. You can watch in a browser as soon as the chart is
+installed, and the fleet is yours at the end.
 `;
 
 /** Runs the demo; the result is the process's exit code. */
@@ -156,7 +156,7 @@ async function enroll({ fleet, doors }: DemoFleet, progress: Progress, signal: A
     waitForObjects(hub.client, deployments, { signal }, (all) => {
       const ours = all.filter((d) => d.metadata.labels?.['app.kubernetes.io/instance'] === 'argocd-agent-addon');
       const missing = ours.filter((d) => (d.status?.availableReplicas ?? 0) === 0);
-      waitsFor(`${missing.map((d) => d.metadata.name).join(', ')} not available`);
+      waitsFor(missing.map((d) => `${d.metadata.name} is not available`).join(', ') || 'its Deployments to be made');
       return ours.length >= 2 && missing.length === 0;
     }),
   );
