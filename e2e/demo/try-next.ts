@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parse } from 'yaml';
 import { guestbookRepository, type Place, type SharedFleet, selectedClusters } from '../fleet/index.ts';
-import { onPath } from '../tools/index.ts';
+import { onPath, toolPath } from '../tools/index.ts';
 
 /** Something that one may do with the fleet: what it is, and the one command that does it in any shell and folder. */
 export interface Suggestion {
@@ -21,7 +21,7 @@ export async function whatToTry(fleet: SharedFleet): Promise<readonly Suggestion
   const [first, second] = [await context('cluster1'), await context('cluster2')];
   const [label] = Object.entries(selectedClusters).map((pair) => pair.join('='));
   return [
-    { what: 'See the fleet, and every change of it', command: `${ctl} status --watch` },
+    { what: 'See the fleet, and every change of it, until Ctrl-C', command: `${ctl} status --watch` },
     {
       what: 'Revert the last commit in Git: the clusters follow',
       command: `git -C ${fleet.git.folder(guestbookRepository)} revert --no-edit HEAD`,
@@ -35,7 +35,7 @@ export async function whatToTry(fleet: SharedFleet): Promise<readonly Suggestion
       command: `${kubectl} label managedcluster cluster3 ${label}`,
     },
     {
-      what: 'Stop the agent of cluster2: it is lost, until OCM starts the agent again, in half a minute',
+      what: 'Stop the agent of cluster2: it is lost until OCM starts the agent again, within half a minute',
       command: `${kubectl} --context ${second} -n argocd scale deployment argocd-agent-agent --replicas=0`,
     },
   ];
@@ -49,7 +49,7 @@ async function contextOf(cluster: Place | undefined): Promise<string> {
   return context;
 }
 
-/** Writes scripts that run kubectl and argocd-agentctl with a context for each cluster, the hub's first. */
+/** Writes scripts that run kubectl, helm and argocd-agentctl with a context for each cluster, the hub's first. */
 async function writePrograms({ folder, hub, members }: SharedFleet): Promise<{ kubectl: string; ctl: string }> {
   const kubeconfigs = [hub, ...[...members.values()].map(({ cluster }) => cluster)].map(({ kubeconfig }) => kubeconfig);
   const bin = join(folder, 'bin');
@@ -63,6 +63,7 @@ async function writePrograms({ folder, hub, members }: SharedFleet): Promise<{ k
   };
   const source = (path: string) => fileURLToPath(new URL(path, import.meta.url));
   const installed = onPath('kubectl');
+  await write('helm', await toolPath('helm'));
   return {
     kubectl: await write('kubectl', ...(installed ? [installed] : [process.execPath, source('kubectl.ts')])),
     ctl: await write('argocd-agentctl', process.execPath, source('../../bin/argocd-agentctl.ts')),

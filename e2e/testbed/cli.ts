@@ -19,7 +19,8 @@ import { startTestbed, type Testbed } from './testbed.ts';
 const usage = `Usage: npm run testbed -- COMMAND [options]
 
 Commands:
-  up       Start a hub and managed clusters on this machine: etcd, API server and controller manager each.
+  up       Start a hub and managed clusters on this machine: etcd, API server and controller manager each,
+           without nodes and Open Cluster Management: npm run demo -- --keep leaves a hub that has them.
            They run until Ctrl-C, or with --detach until "down".
   status   Say what runs, with the kubeconfigs.
   down     End a testbed that runs in the background (or in another terminal).
