@@ -31,6 +31,12 @@ test('the README names no versions but those that the project asks for', () => {
   expect(Object.fromEntries(versions)).toEqual(wanted);
 });
 
+test('the page about the installation names the versions of Helm that charts are tested with', () => {
+  const module = read('e2e/tools/kubernetes-1.36/go.mod');
+  const tested = ['4', '3'].map((major) => new RegExp(`helm\\.sh/helm/v${major} v(\\d+\\.\\d+)`).exec(module)?.[1]);
+  expect(read('docs/install.md')).toContain(`| Helm | 4 or 3 (tested with ${tested.join(' and ')}) |`);
+});
+
 test('the list of benchmarks has them all', () => {
   const [, list = ''] = read('bench/main.ts').split('const benchmarks');
   const names = Array.from(list.matchAll(/^ {2}(\w+): \{$/gm), ([, name]) => name);
