@@ -15,17 +15,29 @@ interface Cost {
 
 /** Prints the dearest test files at the end of a run; with `TEST_COSTS=<file>` it writes what all files took there, as JSON. */
 export default class CostsReporter implements Reporter {
+  onInit(): void {
+    try {
+      write([]);
+    } catch (error) {
+      throw new Error(`TEST_COSTS cannot be written: ${(error as Error).message}`);
+    }
+  }
+
   onTestRunEnd(modules: readonly TestModule[]): void {
     const costs = modules.map(costOf).sort((one, other) => other.wall - one.wall);
-    if (process.env.TEST_COSTS) {
-      writeFileSync(process.env.TEST_COSTS, JSON.stringify(costs, undefined, 1));
-    }
+    write(costs);
     if (costs.length > shown) {
       const lines = costs.slice(0, shown).map(({ wall, cpu, file }) => `${inSeconds(wall)} ${inSeconds(cpu)}  ${file}`);
       process.stdout.write(
         `\n The ${shown} dearest of ${costs.length} test files: seconds, and of those the CPU's\n${lines.join('\n')}\n\n`,
       );
     }
+  }
+}
+
+function write(costs: readonly Cost[]): void {
+  if (process.env.TEST_COSTS) {
+    writeFileSync(process.env.TEST_COSTS, JSON.stringify(costs, undefined, 1));
   }
 }
 
