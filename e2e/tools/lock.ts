@@ -1,67 +1,98 @@
-import { readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { randomUUID } from 'node:crypto';
+import { mkdir, readdir, readFile, rename, rm, rmdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 
-/** So old is a lock file without a holder if nobody will write one: the disk was full, or the machine went down. */
-const tooOldMs = 10_000;
-
 /**
- * Runs `work` while holding a lock file that other processes respect. The file names its holder; a holder that is gone
- * does not keep the lock. Two waiters that find the same dead holder at the same moment may both go on, so `work` must
- * bear being done twice.
+ * Runs `work` while holding a lock that other processes respect. A holder that is gone does not keep the lock.
+ *
+ * The lock is a folder with a file in it that names its holder, and free without. It is taken by renaming a folder that has its
+ * file already: the system does that if the lock is empty, and for one process alone. No two holders have the same name, so
+ * whoever removes the file of one that is gone removes nothing else.
  */
 export async function withFileLock<T>(
   path: string,
   signal: AbortSignal | undefined,
   work: () => Promise<T>,
 ): Promise<T> {
-  while (!(await acquire(path))) {
+  const holder = `${process.pid}-${await startOf(process.pid)}-${randomUUID()}`;
+  while (!((await isFree(path)) && (await take(path, holder)))) {
     signal?.throwIfAborted();
-    if (await isAbandoned(path)) {
-      await rm(path, { force: true });
-    } else {
-      await setTimeout(200, undefined, { signal });
-    }
+    await setTimeout(200, undefined, { signal });
   }
   try {
     return await work();
   } finally {
-    await rm(path, { force: true });
+    await rm(join(path, holder), { force: true });
+    // Another one may have it already.
+    await unless(['ENOENT', ...isHeld], rmdir(path));
   }
 }
 
-async function acquire(path: string): Promise<boolean> {
-  try {
-    await writeFile(path, String(process.pid), { flag: 'wx' });
-    return true;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') {
+/** What the system says of a folder that is not empty. */
+const isHeld = ['ENOTEMPTY', 'EEXIST'];
+
+/** Whether nobody has the lock. Removes the names of holders that are gone. */
+async function isFree(path: string): Promise<boolean> {
+  for (const holder of (await unless(['ENOENT'], readdir(path))) ?? []) {
+    if (await isRunning(holder)) {
       return false;
     }
-    throw error;
+    await rm(join(path, holder), { force: true });
   }
+  return true;
 }
 
-async function isAbandoned(path: string): Promise<boolean> {
+async function take(path: string, holder: string): Promise<boolean> {
+  const claim = `${path}.${holder}`;
   try {
-    const holder = Number(await readFile(path, 'utf8'));
-    if (Number.isInteger(holder) && holder > 0) {
-      return !isAlive(holder);
-    }
-    // Empty between its creation and the write of the holder.
-    return Date.now() - (await stat(path)).mtimeMs > tooOldMs;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') {
-      return false;
-    }
-    throw error;
+    await mkdir(claim);
+    await writeFile(join(claim, holder), '');
+    return (
+      (await unless(
+        isHeld,
+        rename(claim, path).then(() => true),
+      )) ?? false
+    );
+  } finally {
+    await rm(claim, { recursive: true, force: true });
   }
 }
 
-function isAlive(pid: number): boolean {
+async function isRunning(holder: string): Promise<boolean> {
+  const [pid, start] = holder.split('-');
+  return start !== undefined && (await startOf(Number(pid))) === start;
+}
+
+/**
+ * What tells a running process from an earlier one with its id: on Linux when it started, elsewhere nothing. Undefined for one
+ * that has ended, even if nobody has waited for it.
+ */
+async function startOf(pid: number): Promise<string | undefined> {
   try {
     process.kill(pid, 0);
-    return true;
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code !== 'ESRCH';
+    if ((error as NodeJS.ErrnoException).code === 'ESRCH') {
+      return undefined;
+    }
+  }
+  if (process.platform !== 'linux') {
+    return '';
+  }
+  const stat = (await unless(['ENOENT', 'ESRCH'], readFile(`/proc/${pid}/stat`, 'latin1'))) ?? '';
+  // proc_pid_stat(5): the state and what follows come after the name.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return fields[0] === 'Z' ? undefined : fields[19];
+}
+
+/** What comes of it; undefined if it fails with one of these codes. */
+async function unless<T>(codes: readonly string[], result: Promise<T>): Promise<T | undefined> {
+  try {
+    return await result;
+  } catch (error) {
+    if (codes.includes((error as NodeJS.ErrnoException).code ?? '')) {
+      return undefined;
+    }
+    throw error;
   }
 }

@@ -1,7 +1,7 @@
 import { type ChildProcess, execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -86,7 +86,8 @@ describe('prepare', () => {
 
   it('does not wait for a builder that was killed', async () => {
     // No process can have that id.
-    await writeFile(join(cache, 'supervise.lock'), '4999999');
+    await mkdir(join(cache, 'supervise.held'));
+    await writeFile(join(cache, 'supervise.held', '4999999-1-killed'), '');
     expect((await prepare(['--only', 'supervise'])).stdout).toContain('built in');
   });
 

@@ -165,7 +165,7 @@ async function get(source: Source, work: Work): Promise<Tool> {
 async function once(source: Source, signal: AbortSignal, make: () => Promise<Tool>): Promise<Tool> {
   await mkdir(cacheFolder(), { recursive: true });
   return await withFileLock(
-    join(cacheFolder(), `${source.name}.lock`),
+    join(cacheFolder(), `${source.name}.held`),
     signal,
     async () => present(source) ?? (await make()),
   );

@@ -59,7 +59,7 @@ async function prepare(): Promise<PreviousVersion> {
     return previous;
   }
   await mkdir(versions, { recursive: true });
-  await withFileLock(`${folder}.lock`, undefined, async () => {
+  await withFileLock(`${folder}.held`, undefined, async () => {
     if (existsSync(folder)) {
       return;
     }
