@@ -1,8 +1,19 @@
 import { spawn } from 'node:child_process';
+import { mkdir, rm } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import type { Build } from './build.ts';
 import type { ToolName } from './catalogue.ts';
 import { goMissing, howToGetGo, ToolError } from './error.ts';
+
+/** Whatever the environment says, and what `go env -w` wrote: that is asked for an empty value, too. */
+const settings = {
+  CGO_ENABLED: '0',
+  GO111MODULE: 'on',
+  GOARCH: process.arch === 'x64' ? 'amd64' : process.arch,
+  GOFLAGS: '-mod=readonly',
+  GOOS: process.platform,
+  GOWORK: 'off',
+};
 
 /** What a build says meanwhile, and what ends it. */
 export interface GoBuildOptions {
@@ -26,7 +37,6 @@ export async function goBuild(
   const args = [
     'build',
     '-v',
-    '-mod=readonly',
     '-buildvcs=false',
     '-trimpath',
     // What debuggers want: a sixth of the compiler's time, and the linker drops it again.
@@ -35,9 +45,12 @@ export async function goBuild(
     '-ldflags',
     `-s -w${variables.join('')}`,
   ];
+  // Go leaves it behind when a signal ends it.
+  const temporary = `${output}.tmp`;
+  await mkdir(temporary);
   const go = spawn('go', [...args, '-o', output, recipe.goPackage], {
     cwd: folder,
-    env: { ...process.env, CGO_ENABLED: '0', GOWORK: 'off', GOFLAGS: '' },
+    env: { ...process.env, ...settings, GOTMPDIR: temporary },
     stdio: ['ignore', 'ignore', 'pipe'],
     ...(signal && { signal }),
   });
@@ -64,16 +77,22 @@ export async function goBuild(
   const progress = setInterval(say, 5000);
   try {
     const code = await new Promise<number | null>((resolve, reject) => {
-      go.once('error', (error: NodeJS.ErrnoException) =>
-        reject(error.code === 'ENOENT' ? goMissing(`build ${name}`) : error),
-      );
+      go.once('error', (error: NodeJS.ErrnoException) => {
+        // When it was told to end, it does so after this.
+        if (!signal?.aborted) {
+          reject(error.code === 'ENOENT' ? goMissing(`build ${name}`) : error);
+        }
+      });
       go.once('close', resolve);
     });
+    signal?.throwIfAborted();
     if (code !== 0) {
       throw buildFailed(name, complaints.join('\n'));
     }
   } finally {
     clearInterval(progress);
+    // A compiler that Go has started may have to end.
+    await rm(temporary, { recursive: true, force: true, maxRetries: 5 });
   }
 }
 

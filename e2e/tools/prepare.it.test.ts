@@ -1,9 +1,9 @@
-import { type ChildProcess, execFile } from 'node:child_process';
+import { type ChildProcess, execFile, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -89,6 +89,58 @@ describe('prepare', () => {
     await mkdir(join(cache, 'supervise.held'));
     await writeFile(join(cache, 'supervise.held', '4999999-1-killed'), '');
     expect((await prepare(['--only', 'supervise'])).stdout).toContain('built in');
+  });
+
+  it.each<[string, Record<string, string>, string]>([
+    ['in the environment', { GOOS: 'windows', GOARCH: 'ppc64', GO111MODULE: 'off', GOFLAGS: '-mod=vendor' }, ''],
+    ['by `go env -w`', {}, 'GOOS=plan9\nGOFLAGS=-buildmode=nosuch\n'],
+  ])('builds for this machine, whatever is set %s for other builds', async (_where, variables, written) => {
+    const GOENV = join(cache, 'goenv');
+    await writeFile(GOENV, written);
+    expect(await prepare(['--only', 'redis-server'], { ...variables, GOENV, TOOLS_DOWNLOAD: '0' })).toMatchObject({
+      code: 0,
+    });
+    const [folder = ''] = (await readdir(cache)).filter((name) => name.startsWith('redis-server-'));
+    const { stderr } = spawnSync(join(cache, folder, 'redis-server'), ['nosuch'], { encoding: 'utf8' });
+    expect(stderr).toContain('"nosuch" is no option');
+  });
+
+  it('builds into a relative folder', async () => {
+    const env = { TOOLS_CACHE: relative(process.cwd(), cache), TOOLS_DOWNLOAD: '0' };
+    expect((await prepare(['--only', 'supervise'], env)).stdout).toContain('built in');
+    expect(await readdir(cache)).toHaveLength(1);
+  });
+
+  it.each(['SIGINT', 'SIGTERM'] as const)('leaves nothing when it ends by %s: Go has ended before', async (signal) => {
+    const commands = await mkdtemp(join(tmpdir(), 'commands-'));
+    try {
+      const build =
+        '#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done\n' +
+        'trap \'echo ended > "$SEEN"; exit 1\' TERM\n: > "$2"\n: > "$GOTMPDIR/work"\necho started > "$SEEN"\nwhile :; do sleep 0.1; done\n';
+      await writeFile(join(commands, 'go'), build, { mode: 0o755 });
+      const SEEN = join(commands, 'seen');
+      const env = { TOOLS_DOWNLOAD: '0', PATH: `${commands}:${process.env.PATH}`, SEEN };
+      const { child, ended } = start(['--only', 'supervise,redis-server'], env);
+      await until(async () => expect(await readFile(SEEN, 'utf8')).toBe('started\n'));
+      const exit = once(child, 'exit');
+      child.kill(signal);
+      await ended;
+      expect(await exit).toEqual([null, signal]);
+      expect(await readFile(SEEN, 'utf8')).toBe('ended\n');
+      const left = await readdir(cache, { recursive: true, withFileTypes: true });
+      expect(left.filter((entry) => entry.isFile()).map(({ name }) => name)).toEqual([]);
+    } finally {
+      await rm(commands, { recursive: true });
+    }
+  });
+
+  it('removes what a killed build has left', async () => {
+    await prepare(['--only', 'supervise'], { TOOLS_DOWNLOAD: '0' });
+    const [folder = ''] = await readdir(cache);
+    await rename(join(cache, folder, 'supervise'), join(cache, folder, 'supervise.0a1b'));
+    await mkdir(join(cache, folder, 'supervise.0a1b.tmp', 'b001'), { recursive: true });
+    expect((await prepare(['--only', 'supervise'], { TOOLS_DOWNLOAD: '0' })).stdout).toContain('built in');
+    expect(await readdir(join(cache, folder))).toEqual(['supervise']);
   });
 
   it('takes the Argo CD of ARGOCD_BIN, if it can be run', async () => {

@@ -1,10 +1,9 @@
 /* Brings the testbed's tools into the cache, before the tests that need them. */
-import { readdir, stat } from 'node:fs/promises';
-import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { inMegabytes } from './download.ts';
 import { gitNeeded, hasGit } from './git.ts';
 import { cacheFolder, getTools, type Tool, type ToolName, toolNames } from './index.ts';
+import { sizeOf } from './size.ts';
 
 const usage = `Usage: node setup.mjs e2e/tools/prepare.ts [--only NAME,NAME]
 
@@ -47,8 +46,13 @@ function parse() {
 
 async function prepare(wanted: readonly ToolName[]): Promise<number> {
   const begin = performance.now();
+  const stop = new AbortController();
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    process.once(name, () => stop.abort(name));
+  }
+  let coming: readonly Promise<Tool>[] = [];
   try {
-    const coming = [...getTools(wanted)].map(async ([name, tool]) => show(name, await tool));
+    coming = [...getTools(wanted, { signal: stop.signal })].map(async ([name, tool]) => show(name, await tool));
     const tools = await Promise.all(coming);
     const downloaded = tools.filter(({ origin }) => origin === 'downloaded');
     const built = tools.filter(({ origin }) => origin === 'built');
@@ -63,6 +67,11 @@ async function prepare(wanted: readonly ToolName[]): Promise<number> {
     }
     return 0;
   } catch (error) {
+    // What has begun ends in good order.
+    await Promise.allSettled(coming);
+    if (stop.signal.aborted) {
+      process.kill(process.pid, stop.signal.reason);
+    }
     process.stderr.write(`${error instanceof Error ? error.message : error}\n`);
     return 1;
   }
@@ -78,18 +87,4 @@ function show(name: ToolName, tool: Tool): Tool {
   };
   process.stdout.write(`${name.padEnd(24)} ${tool.version.padEnd(9)} ${how[tool.origin]}\n`);
   return tool;
-}
-
-/** What the files of a folder take, in bytes. */
-async function sizeOf(folder: string): Promise<number> {
-  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
-  const files = entries.filter((entry) => entry.isFile());
-  // What another process removes meanwhile takes nothing.
-  const sizes = files.map((file) =>
-    stat(join(file.parentPath, file.name)).then(
-      ({ size }) => size,
-      () => 0,
-    ),
-  );
-  return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0);
 }

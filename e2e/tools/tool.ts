@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { chmod, mkdir, rename, rm } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { chmod, mkdir, readdir, rename, rm } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
 import { Semaphore } from '../../lib/base/index.ts';
 import { type Build, buildOf } from './build.ts';
 import { cacheFolder } from './cache.ts';
@@ -212,9 +212,15 @@ async function downloadRelease(
   return bytes;
 }
 
-/** Has a file made under another name, and gives it its own when it is complete. */
+/**
+ * Has a file made under another name, and gives it its own when it is complete. Removes what processes have left that were
+ * killed meanwhile.
+ */
 async function put(path: string, make: (unfinished: string) => Promise<void>): Promise<void> {
-  await mkdir(dirname(path), { recursive: true });
+  const folder = dirname(path);
+  await mkdir(folder, { recursive: true });
+  const left = (await readdir(folder)).filter((name) => name.startsWith(`${basename(path)}.`));
+  await Promise.all(left.map((name) => rm(join(folder, name), { recursive: true, force: true })));
   const unfinished = `${path}.${randomUUID()}`;
   try {
     await make(unfinished);
