@@ -262,6 +262,12 @@ describe('through a proxy', () => {
     expect(server.asked[0]).toBe('CONNECT files.invalid:443');
   });
 
+  it.each(['proxy:3128', '127.0.0.1:3128', 'ftp://proxy'])('that is no URL: %s', async (proxy) => {
+    vi.stubEnv('HTTPS_PROXY', proxy);
+    await expect(load()).rejects.toThrow('The proxy (HTTPS_PROXY) is not a URL such as http://proxy.example:3128');
+    expect(server.asked).toEqual([]);
+  });
+
   it('except to the hosts of NO_PROXY', async () => {
     vi.stubEnv('HTTP_PROXY', 'http://127.0.0.1:1');
     vi.stubEnv('NO_PROXY', '127.0.0.1');

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
 import { type Dispatcher, EnvHttpProxyAgent, request } from 'undici';
+import { ToolError } from './error.ts';
 
 /** An answer to a GET, after redirects. */
 export interface HttpAnswer {
@@ -22,7 +23,7 @@ export interface GetOptions {
 /**
  * Sends a GET, through the proxy that `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` name, and closes the connection when `use`
  * has done with the answer. Bodies come as they were sent, never decompressed.
- * @throws Error when nothing comes from the server for too long, and what `use` throws
+ * @throws Error when nothing comes from the server for too long, ToolError for a proxy that is no URL, and what `use` throws
  */
 export async function httpGet<T>(
   url: string,
@@ -30,6 +31,7 @@ export async function httpGet<T>(
   use: (answer: HttpAnswer) => Promise<T>,
 ): Promise<T> {
   const { headers, signal, silenceMs = 20_000, follow = true } = options;
+  refuseWrongProxies();
   const agent = new EnvHttpProxyAgent({
     connectTimeout: silenceMs,
     headersTimeout: silenceMs,
@@ -77,6 +79,16 @@ function redirectOf({ statusCode, headers }: Dispatcher.ResponseData, from: stri
     throw new Error('its redirect leads nowhere');
   }
   return to.href;
+}
+
+/** @throws ToolError for a proxy that is no URL, such as one without `http://` */
+function refuseWrongProxies(): void {
+  for (const name of ['https_proxy', 'HTTPS_PROXY', 'http_proxy', 'HTTP_PROXY']) {
+    const proxy = process.env[name];
+    if (proxy && !/^(https?|socks5?):$/.test(URL.parse(proxy)?.protocol ?? '')) {
+      throw new ToolError('WrongSetting', `The proxy (${name}) is not a URL such as http://proxy.example:3128`);
+    }
+  }
 }
 
 const untrusted =

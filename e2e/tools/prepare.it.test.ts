@@ -282,6 +282,23 @@ describe('prepare, of what is released', () => {
     expect(mirror.asked).toHaveLength(1);
   });
 
+  it('asks a server that gave nothing again, when a certificate is trusted since, or nobody knows why it was', async () => {
+    await mirror.stop();
+    expect((await prepare(only, mirrored)).stdout).toContain('built in');
+    const [memory = ''] = (await readdir(cache)).filter((name) => name.startsWith('unreachable-'));
+    mirror = await FileServer.start({ [path]: archive }, Number(new URL(mirrored.TOOLS_MIRROR ?? '').port));
+    for (const folder of (await readdir(cache)).filter((name) => name.startsWith('supervise-'))) {
+      await rm(join(cache, folder), { recursive: true });
+    }
+    const trusting = { ...mirrored, NODE_EXTRA_CA_CERTS: join(cache, 'none') };
+    expect((await prepare(only, trusting)).stdout).toContain('downloaded in');
+    await writeFile(join(cache, memory), '');
+    await rm(join(cache, (await readdir(cache)).find((name) => name.startsWith('supervise-')) ?? ''), {
+      recursive: true,
+    });
+    expect((await prepare(only, mirrored)).stdout).toContain('downloaded in');
+  });
+
   it('builds it at once, where there is no network', async () => {
     const { stdout, stderr } = await prepare(only, { TOOLS_RELEASES: pins });
     expect(stdout).toContain('built in');
@@ -298,6 +315,7 @@ describe('prepare, of what is released', () => {
   });
 
   it.each([
+    ['The proxy (HTTPS_PROXY) is not a URL such as http://proxy.example:3128', { HTTPS_PROXY: 'proxy:3128' }],
     ['TOOLS_DOWNLOAD=never: 0 builds every tool; otherwise unset it', { TOOLS_DOWNLOAD: 'never' }],
     ['The mirror (TOOLS_MIRROR) is not a URL such as https://mirror.example/tools', { TOOLS_MIRROR: '/tools' }],
     [

@@ -30,10 +30,13 @@ export class FileServer {
     });
   }
 
-  /** @param files by path, such as `/a/b` */
-  static async start(files: Readonly<Record<string, string | Buffer>>): Promise<FileServer> {
+  /**
+   * @param files by path, such as `/a/b`
+   * @param port default: a free one
+   */
+  static async start(files: Readonly<Record<string, string | Buffer>>, port = 0): Promise<FileServer> {
     const server = new FileServer(files);
-    server.#server.listen(0, '127.0.0.1');
+    server.#server.listen(port, '127.0.0.1');
     await once(server.#server, 'listening');
     return server;
   }
