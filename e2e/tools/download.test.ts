@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -166,6 +166,15 @@ describe('a download fails, and puts nothing in place', () => {
     server.next((_request, response) => response.end(content));
     await expect(load(undefined, { bytes: 20 })).rejects.toThrow('it has more than the 20 bytes that were published');
     expect(server.asked).toHaveLength(2);
+  });
+
+  it('on a full disk: at once', { tags: 'linux' }, async () => {
+    await symlink('/dev/full', `${path}.part`);
+    await expect(load()).rejects.toMatchObject({
+      code: 'NotWritable',
+      message: `${path}.part cannot be written: ENOSPC: no space left on device, write`,
+    });
+    expect(server.asked).toHaveLength(1);
   });
 
   it('another part than was asked for', async () => {

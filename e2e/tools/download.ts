@@ -4,7 +4,7 @@ import { open, rename, rm, stat } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout } from 'node:timers/promises';
 import { Backoff } from '../../lib/base/index.ts';
-import { ToolError } from './error.ts';
+import { notWritable, ToolError } from './error.ts';
 import { type HttpAnswer, httpGet, networkReason } from './http.ts';
 
 /** A file that a project has published, and how to know it. */
@@ -37,7 +37,7 @@ const mostFailures = { inARow: 4, inAll: 20 };
  * or a process ended stays in a file beside it, `<path>.part`, and the next try goes on from there. If the pieces of several
  * tries make a wrong file, it is loaded once more from its beginning.
  * @returns how many bytes came
- * @throws ToolError that says why there is no file: wrong bytes, an answer that is no file, no network
+ * @throws ToolError that says why there is no file: wrong bytes, an answer that is no file, no network, a full disk
  */
 export async function download(file: PublishedFile, path: string, options: DownloadOptions): Promise<number> {
   const { name, log } = options;
@@ -187,7 +187,9 @@ class Transfer {
         if (this.#size + chunk.length > most) {
           throw tooLarge();
         }
-        await target.write(chunk, 0, chunk.length, this.#size);
+        await target.write(chunk, 0, chunk.length, this.#size).catch((error) => {
+          throw notWritable(this.part, error);
+        });
         this.#size += chunk.length;
         this.received += chunk.length;
       }

@@ -7,6 +7,7 @@ export class ToolError extends Error {
     | 'BuildFailed'
     | 'DownloadFailed'
     | 'NotExecutable'
+    | 'NotWritable'
     | 'NoSuchVersion'
     | 'WrongSetting';
 
@@ -22,3 +23,7 @@ export const howToGetGo = 'See https://go.dev/doc/install; `go version` must sho
 /** There is no Go, and it is needed for this: `build kubectl`. */
 export const goMissing = (purpose: string) =>
   new ToolError('GoMissing', `Go is needed to ${purpose}, and there is no \`go\` on the PATH. ${howToGetGo}`);
+
+/** A file cannot be written, as on a full disk. */
+export const notWritable = (path: string, why: unknown) =>
+  new ToolError('NotWritable', `${path} cannot be written: ${why instanceof Error ? why.message : why}`);

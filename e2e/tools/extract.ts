@@ -1,11 +1,11 @@
 import { spawn } from 'node:child_process';
 import { createWriteStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
-import { ToolError } from './error.ts';
+import { notWritable, ToolError } from './error.ts';
 
 /**
  * Writes one file of a gzipped tar archive to a path, with the machine's `tar`.
- * @throws ToolError when the archive has no such member, or there is no `tar`
+ * @throws ToolError when the archive has no such member, there is no `tar`, or the path cannot be written
  */
 export async function extractMember(
   archive: string,
@@ -31,6 +31,9 @@ export async function extractMember(
     }
   } catch (error) {
     signal?.throwIfAborted();
+    if ((error as NodeJS.ErrnoException).syscall === 'write') {
+      throw notWritable(path, error);
+    }
     throw new ToolError('DownloadFailed', `${member} cannot be unpacked: ${(error as Error).message}`);
   }
 }

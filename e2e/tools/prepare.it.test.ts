@@ -252,6 +252,15 @@ describe('prepare, of what is released', () => {
     );
   });
 
+  it('ends, and does not build it, when the disk is full', { tags: 'linux' }, async () => {
+    const folder = join(cache, `supervise-${createHash('sha256').update(archive).digest('hex').slice(0, 12)}`);
+    await mkdir(folder);
+    await symlink('/dev/full', join(folder, 'download.part'));
+    const { code, stderr } = await prepare(only, mirrored);
+    expect(code).toBe(1);
+    expect(stderr).toContain(`${folder}/download.part cannot be written: ENOSPC: no space left on device`);
+  });
+
   it('builds it within five seconds, where no server answers, and asks once for all processes', async () => {
     let asked = 0;
     mirror.next(() => {

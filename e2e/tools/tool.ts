@@ -152,7 +152,7 @@ async function get(source: Source, work: Work): Promise<Tool> {
     try {
       return await downloads.run(() => once(source, signal, () => downloaded(name, release, work)), signal);
     } catch (error) {
-      if (!(error instanceof ToolError)) {
+      if (!(error instanceof ToolError) || error.code !== 'DownloadFailed') {
         throw error;
       }
       log(`${name}: Go builds it, since it could not be downloaded. ${error.message}`);
