@@ -59,3 +59,8 @@ test('it runs when it is there; what the command line leaves out is nothing to s
   expect(printed).toContain('3 passed | 3 skipped');
   expect(printed).toMatch(/Skipped tests: 1 .*\n +1 {2}needs Velero \(/);
 });
+
+test('of what is missing for tests that the command line does not name, nothing is said', () => {
+  expect(run({}, '-t', 'of nothing')).not.toContain('Skipped tests');
+  expect(run({}, '-t', '^a group one$')).toContain('Skipped tests: 1 ');
+});

@@ -14,7 +14,7 @@ export interface SkippedTest {
 /** The tests that were skipped for a reason; not those that the command line left out, or that follow a failed hook. */
 export function skippedTests(modules: readonly TestModule[]): SkippedTest[] {
   return modules.flatMap((module) =>
-    [...module.children.allTests('skipped')].flatMap((test) => {
+    [...module.children.allTests('skipped')].filter(isNamed).flatMap((test) => {
       const missing = missingFor(test);
       const reason = missing.length > 0 ? `needs ${missing.map(inWords).join(', and ')}` : noteOf(test);
       return reason === undefined ? [] : [{ file: module.relativeModuleId, missing, reason }];
@@ -29,6 +29,17 @@ export function reasonsOf(skipped: readonly SkippedTest[]): [reason: string, cou
     counts.set(reason, (counts.get(reason) ?? 0) + 1);
   }
   return [...counts].sort(([, one], [, other]) => other - one);
+}
+
+/** Whether its name is one of those that the command line asks for (`-t`). */
+function isNamed(test: TestCase): boolean {
+  const { testNamePattern } = test.project.globalConfig;
+  // As Vitest does: with blanks between the names of groups and test.
+  const names = [test.name];
+  for (let parent = test.parent; parent.type === 'suite'; parent = parent.parent) {
+    names.unshift(parent.name);
+  }
+  return testNamePattern === undefined || names.join(' ').match(testNamePattern) !== null;
 }
 
 function missingFor({ tags }: TestCase): NeedName[] {
