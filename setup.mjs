@@ -26,7 +26,11 @@ if (Number.parseInt(process.versions.node, 10) < oldestNode) {
 if (!isInstalled()) {
   install();
 }
-const file = program.endsWith('.ts') ? resolve(program) : realpathSync(join(modules, '.bin', program));
+const named = program.endsWith('.ts') ? resolve(program) : join(modules, '.bin', program);
+if (!existsSync(named)) {
+  refuse(`There is no ${named}.`);
+}
+const file = program.endsWith('.ts') ? named : realpathSync(named);
 if (realpathSync(process.execPath) === realpathSync(node)) {
   process.argv.splice(1, 2, file);
   await import(pathToFileURL(file).href);
