@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -221,6 +222,20 @@ function behaves(server: RedisServer): void {
     await until(() => client.isClosed);
   });
 }
+
+test('a Redis ends with the process that started it, however that ends', async () => {
+  const program = `
+    import { startRedis } from ${JSON.stringify(join(import.meta.dirname, 'index.ts'))};
+    console.log((await startRedis()).port);
+  `;
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', program], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const client = await open(Number((await once(child.stdout, 'data'))[0]));
+  expect(await answer(client, 'PING')).toBe('+PONG\r\n');
+  child.kill('SIGKILL');
+  await until(() => client.isClosed);
+});
 
 test.each([
   [['--maxmemory', '1mb'], /--maxmemory: the embedded Redis does not have this option/],

@@ -1,12 +1,11 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { freePort } from '../testbed/index.ts';
+import type { Readable } from 'node:stream';
+import { freePort, spawnSupervised } from '../testbed/index.ts';
 import { getTool } from '../tools/index.ts';
 
-/** A Redis process. */
+/** A Redis process, which ends with this one. */
 export interface Redis {
   readonly port: number;
   /** Ends it, at once unless told otherwise. Resolves with its exit code; null when a signal has ended it. */
@@ -44,9 +43,6 @@ export async function startRedis(options: RedisOptions = {}): Promise<Redis> {
   const common = ['--bind', '127.0.0.1', '--dir', folder, '--save', '', '--appendonly', 'no'];
   const limited = files === undefined ? [] : ['sh', '-c', `ulimit -n ${files} && exec "$@"`, 'sh'];
   const [command = '', ...words] = [...limited, path, ...listens, ...common, ...args];
-  const child = spawn(command, words, { stdio: ['ignore', 'pipe', 'pipe'] });
-  const ended = once(child, 'exit');
-  ended.catch(() => undefined);
   const ready = Promise.withResolvers<void>();
   let output = '';
   const take = (chunk: Buffer) => {
@@ -55,23 +51,25 @@ export async function startRedis(options: RedisOptions = {}): Promise<Redis> {
       ready.resolve();
     }
   };
-  child.stdout.on('data', take);
-  child.stderr.on('data', take);
-  child.once('close', () => ready.reject(new Error(`Redis has ended:\n${output}`)));
-  child.once('error', (error) => ready.reject(error));
   try {
+    const onOutput = (stdout: Readable, stderr: Readable) => {
+      stdout.on('data', take);
+      stderr.on('data', take);
+    };
+    const redis = await spawnSupervised(command, words, { onOutput });
+    void redis.exited.then(() => ready.reject(new Error(`Redis has ended:\n${output}`)));
     await ready.promise;
+    return {
+      port,
+      async stop(signal = 'SIGKILL') {
+        redis.signal(signal);
+        const { code } = await redis.exited;
+        rmSync(folder, { recursive: true, force: true });
+        return code;
+      },
+    };
   } catch (error) {
     rmSync(folder, { recursive: true, force: true });
     throw error;
   }
-  return {
-    port,
-    async stop(signal = 'SIGKILL') {
-      child.kill(signal);
-      const [code] = await ended;
-      rmSync(folder, { recursive: true, force: true });
-      return code;
-    },
-  };
 }
