@@ -204,6 +204,13 @@ function behaves(server: RedisServer): void {
     await expect(start({ args })).rejects.toThrow(message);
   });
 
+  tested('an address that the machine does not have is an error, unless it may be missing', async ({ start }) => {
+    // Of a network for documentation.
+    const { port } = await start({ args: ['--bind', '127.0.0.1', '-192.0.2.1'] });
+    expect(await answer(await open(port), 'PING')).toBe('+PONG\r\n');
+    await expect(start({ args: ['--bind', '127.0.0.1', '192.0.2.1'] })).rejects.toThrow('192.0.2.1');
+  });
+
   tested('a port that is taken is an error', async ({ start }) => {
     const { port } = await start();
     await expect(start({ port })).rejects.toThrow(/in use/);

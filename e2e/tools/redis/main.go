@@ -57,7 +57,10 @@ func listen(options options) ([]net.Listener, error) {
 	var listeners []net.Listener
 	for _, address := range options.addresses {
 		if options.port != 0 {
-			listener, err := net.Listen("tcp", net.JoinHostPort(address, strconv.Itoa(options.port)))
+			listener, err := net.Listen("tcp", net.JoinHostPort(address.host, strconv.Itoa(options.port)))
+			if address.mayBeAway && errors.Is(err, syscall.EADDRNOTAVAIL) {
+				continue
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -68,7 +71,10 @@ func listen(options options) ([]net.Listener, error) {
 			if err != nil {
 				return nil, err
 			}
-			listener, err := tls.Listen("tcp", net.JoinHostPort(address, strconv.Itoa(options.tlsPort)), config)
+			listener, err := tls.Listen("tcp", net.JoinHostPort(address.host, strconv.Itoa(options.tlsPort)), config)
+			if address.mayBeAway && errors.Is(err, syscall.EADDRNOTAVAIL) {
+				continue
+			}
 			if err != nil {
 				return nil, err
 			}

@@ -11,17 +11,23 @@ import (
 
 // options are those of redis-server's command line that this server has.
 type options struct {
-	addresses                 []string
+	addresses                 []address
 	port, tlsPort             int
 	password                  string
 	certFile, keyFile, caFile string
 	authClients               tls.ClientAuthType
 }
 
+// address is where a server listens.
+type address struct {
+	host      string // Empty: all.
+	mayBeAway bool   // It is no error that the machine does not have it.
+}
+
 // parseOptions reads a command line as redis-server does: "--name value value ..." up to the next name. What redis-server would do
 // and this server does not is an error, so that nobody relies on it.
 func parseOptions(args []string) (options, error) {
-	parsed := options{addresses: []string{"127.0.0.1"}, port: 6379, authClients: tls.RequireAndVerifyClientCert}
+	parsed := options{addresses: []address{{host: "127.0.0.1"}}, port: 6379, authClients: tls.RequireAndVerifyClientCert}
 	for len(args) > 0 {
 		name, isName := strings.CutPrefix(args[0], "--")
 		if !isName {
@@ -90,11 +96,11 @@ func (o *options) bind(values []string) error {
 	}
 	o.addresses = nil
 	for _, value := range values {
-		address := strings.TrimPrefix(value, "-")
-		if address == "*" {
-			address = ""
+		host, mayBeAway := strings.CutPrefix(value, "-")
+		if host == "*" {
+			host = ""
 		}
-		o.addresses = append(o.addresses, address)
+		o.addresses = append(o.addresses, address{host, mayBeAway})
 	}
 	return nil
 }
