@@ -235,7 +235,11 @@ test('a Redis ends with the process that started it, however that ends', async (
     import { startRedis } from ${JSON.stringify(join(import.meta.dirname, 'index.ts'))};
     console.log((await startRedis()).port);
   `;
+  // Its files stay.
+  const folder = mkdtempSync(join(tmpdir(), 'redis-killed-'));
+  clean.push(() => rmSync(folder, { recursive: true }));
   const child = spawn(process.execPath, ['--input-type=module', '--eval', program], {
+    env: { ...process.env, TMPDIR: folder },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const client = await open(Number((await once(child.stdout, 'data'))[0]));
