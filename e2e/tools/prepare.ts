@@ -10,7 +10,7 @@ const usage = `Usage: node setup.mjs e2e/tools/prepare.ts [--only NAME,NAME]
 Brings the programs that the testbed runs, each once, into a cache folder (TOOLS_CACHE, by default
 argocd-fleet/tools in the user's cache folder). What their projects have released is downloaded (about 550 MB,
 TOOLS_MIRROR names a mirror) and checked, while Go builds the rest. What cannot be downloaded is built, too: with
-empty caches all of them take about 10 minutes on 2 idle cores and 10 GB of disk, most of it Go's own caches.
+empty caches all of them take about 12 minutes on 2 idle cores and 9 GB of disk, most of it Go's own caches.
 TOOLS_DOWNLOAD=0 builds everything. CONTRIBUTING.md says more.
 
   --only   only these of: ${toolNames.join(', ')}
