@@ -15,8 +15,9 @@ import type { CiResult } from './reporter.ts';
 const somethingFailed = 3;
 const help = `Usage: .ci/run [ARGUMENTS OF VITEST ...]
 
-Runs "npm run check", then "npm test" with nothing but what the README asks for, then the tests that were skipped there and
-need no more than Debian's packages, which it installs. The last line is "N passed, N failed". It takes more than an hour.
+Runs "npm run check", then "npm test" and "npm run test:slow" with nothing but what the README asks for, then the tests that
+were skipped there and need no more than Debian's packages, which it installs. The last line is "N passed, N failed". It takes
+about an hour.
 
   e2e/monitoring   runs only the tests of this folder
   --help           this text
@@ -28,9 +29,13 @@ if (process.argv.slice(2).some((argument) => argument === '--help' || argument =
 }
 
 const folder = mkdtempSync(join(tmpdir(), 'ci-'));
-const reporters = ['default', './e2e/needs/reporter.ts', './e2e/costs/reporter.ts', './.ci/reporter.ts'].map(
-  (one) => `--reporter=${one}`,
-);
+const reporters = [
+  'default',
+  './e2e/needs/reporter.ts',
+  './e2e/costs/reporter.ts',
+  './e2e/tiers/reporter.ts',
+  './.ci/reporter.ts',
+].map((one) => `--reporter=${one}`);
 const summary: string[] = [];
 let passed = 0;
 let failed = 0;
@@ -56,18 +61,23 @@ function test(what: string, command: readonly string[], env: NodeJS.ProcessEnv):
   return result;
 }
 
-/** `npm test` with Node.js, npm, Git and Go alone. @returns the tests that were skipped */
+/** All tests, with Node.js, npm, Git and Go alone: `npm test`, and what that leaves out. @returns the tests that were skipped */
 async function testBare(): Promise<readonly SkippedTest[]> {
   const links = join(folder, 'links');
   mkdirSync(links);
-  const command = ['npm', 'test', '--', ...process.argv.slice(2)];
-  const what = 'npm test, with nothing but what the README asks for';
-  const result = test(what, command, await bareEnvironment(process.env, links));
-  if (result !== undefined && result.visible.length > 0) {
-    failed += 1;
-    summary.push(`failed: npm test could see more: ${result.visible.join(', ')}`);
-  }
-  return result?.skipped ?? [];
+  const env = await bareEnvironment(process.env, links);
+  const args = process.argv.slice(2);
+  // Whoever names files need not know which half they are in.
+  const scripts = args.length > 0 ? ['test:all'] : ['test', 'test:slow'];
+  return scripts.flatMap((script) => {
+    const what = `npm run ${script}, with nothing but what the README asks for`;
+    const result = test(what, ['npm', 'run', script, '--', ...args], env);
+    if (result !== undefined && result.visible.length > 0) {
+      failed += 1;
+      summary.push(`failed: npm run ${script} could see more: ${result.visible.join(', ')}`);
+    }
+    return result?.skipped ?? [];
+  });
 }
 
 /** Runs those of the skipped tests that lack nothing but what Debian has. @returns the tests that stay skipped */

@@ -11,7 +11,8 @@ export default async function setup(): Promise<() => Promise<void>> {
       const own = await readCrds(join(addonChart, 'crds'));
       await installCrds(client, [...own, ...(await publishedCrds('ocm-hub')), ...(await publishedCrds('argocd'))]);
     },
-    idleMs: 30_000,
+    // Longer than the files that need none take: a new one costs 5 s of CPU time.
+    idleMs: 120_000,
     failed: (error) => console.error('A shared cluster could not be restored, and was ended:', error),
   });
   const folder = await workFolder('pool');
