@@ -1,5 +1,5 @@
 # The verbs that one tries first, each a script of package.json.
-.PHONY: help build test unit integration e2e lint fix demo run image docs bench release clean
+.PHONY: help build test testall unit integration e2e lint fix demo run image docs bench release clean
 
 help: ## this list
 	@grep -E '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /\1\t/' | expand -t 14
@@ -8,8 +8,11 @@ build: ## what the image runs, in dist
 	npm ci --no-audit --no-fund
 	npm run build
 
-test: ## everything: npm test
+test: ## what tells most, in ten minutes: npm test
 	npm test
+
+testall: ## all tests
+	npm run test:all
 
 unit: ## tests that need only Node.js
 	npm run test:unit
