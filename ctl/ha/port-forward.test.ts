@@ -7,7 +7,7 @@ import { WebSocket, WebSocketServer } from 'ws';
 import { ApiError } from '../../lib/kube/index.ts';
 import { type ForwardedPort, forwardPort } from './port-forward.ts';
 
-// The node's end is played by a WebSocket server of this process. e2e/hub/without-ocm.it.test.ts has a real API server in between.
+// The node's end is played by a WebSocket server of this process. e2e/hub/without-ocm.slow.it.test.ts has a real API server in between.
 
 const ends: (() => void)[] = [];
 afterEach(() => {

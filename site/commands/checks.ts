@@ -1,8 +1,9 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, matchesGlob } from 'node:path';
 import { argocdAgent } from '../../bin/argocd-agent-commands.ts';
 import { gitOpsController } from '../../bin/gitops-controller-commands.ts';
 import { ctlExecutable } from '../../ctl/index.ts';
+import { tiers } from '../../e2e/tiers/index.ts';
 import { type Executable, type FlagSet, findCommand } from '../../lib/ops/index.ts';
 import { knownMetadata } from '../reference/metadata.ts';
 import type { ShellCommand } from './shell.ts';
@@ -91,15 +92,15 @@ function problemOfScript(script: string, args: readonly string[]): string | unde
   return script in scripts ? undefined : `package.json has no script ${script}`;
 }
 
-/** `npx vitest run …`, `node setup.mjs vitest run …`: the project and the files exist. */
+/** `npx vitest run …`, `node setup.mjs vitest run …`: the tier, if it names one, and the files exist. */
 function problemOfTestRun(args: readonly string[]): string | undefined {
   const [program, ...rest] = args[0] === 'setup.mjs' ? args.slice(1) : args;
   if (program !== 'vitest') {
     return `nobody knows ${program}`;
   }
-  const project = rest[rest.indexOf('--project') + 1] ?? '';
-  const config = readFileSync(join(root, 'vitest.config.ts'), 'utf8');
-  if (!config.includes(`'${project}'`)) {
+  const at = rest.indexOf('--project');
+  const project = rest[at + 1] ?? '';
+  if (at >= 0 && !tiers.some(({ name }) => matchesGlob(name, project))) {
     return `there is no project ${project}`;
   }
   return missingFile(rest.filter((one) => one.includes('/')));
