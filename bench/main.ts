@@ -6,7 +6,6 @@ import { runLoad } from './load/run.ts';
 import { benchPlan } from './plan/main.ts';
 import { benchPropagation } from './propagation.ts';
 import { benchReport } from './report/main.ts';
-import { benchRotation } from './rotation.ts';
 import { benchConnect } from './scale/connect.ts';
 import { benchIdle } from './scale/idle.ts';
 import { benchMany } from './scale/many.ts';
@@ -49,10 +48,6 @@ const benchmarks: Record<string, { summary: string; run: (args: string[]) => Pro
   hop: {
     summary: 'what a request costs that arrives at a principal that does not have its agent',
     run: benchHop,
-  },
-  rotation: {
-    summary: 'the certificate authority is replaced while 2,000 changes flow to three clusters',
-    run: benchRotation,
   },
   status: {
     summary: '1,000 status changes a second from 100 agents: delay, writes to the hub',
