@@ -1,7 +1,6 @@
 import { benchController } from './controller/main.ts';
 import { benchHostile } from './hostile/main.ts';
 import { benchLive } from './live/main.ts';
-import { benchHop } from './live/peer-hop.ts';
 import { runLoad } from './load/run.ts';
 import { benchPlan } from './plan/main.ts';
 import { benchPropagation } from './propagation.ts';
@@ -44,10 +43,6 @@ const benchmarks: Record<string, { summary: string; run: (args: string[]) => Pro
   live: {
     summary: "an object, a list, a log and watches of a cluster's API server, directly and through the proxy",
     run: benchLive,
-  },
-  hop: {
-    summary: 'what a request costs that arrives at a principal that does not have its agent',
-    run: benchHop,
   },
   status: {
     summary: '1,000 status changes a second from 100 agents: delay, writes to the hub',
