@@ -8,7 +8,6 @@ import { benchReport } from './report/main.ts';
 import { benchConnect } from './scale/connect.ts';
 import { benchIdle } from './scale/idle.ts';
 import { benchMany } from './scale/many.ts';
-import { benchReplicas } from './scale/replicas.ts';
 import { benchStatus } from './scale/status.ts';
 
 const benchmarks: Record<string, { summary: string; run: (args: string[]) => Promise<void> }> = {
@@ -27,10 +26,6 @@ const benchmarks: Record<string, { summary: string; run: (args: string[]) => Pro
   many: {
     summary: '50,000 Applications of 500 agents: start, memory, cost of one change',
     run: benchMany,
-  },
-  replicas: {
-    summary: '300 agents at 1, 2 and 3 replicas of the principal; faults of one of three, and of the hub, under load',
-    run: benchReplicas,
   },
   plan: {
     summary: 'what 10,000 clusters with 500,000 Applications need, and which limit comes first',

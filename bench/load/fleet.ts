@@ -1,9 +1,7 @@
-import type { WireEvent } from '../../lib/wire/index.ts';
 import { percentile } from '../figures.ts';
 import type { AgentCertificates } from './pki.ts';
 import type { Changes, Counts, LoadReport } from './protocol.ts';
 import { SimulatedAgent } from './simulated-agent.ts';
-import { ageOfRevision } from './timed-revision.ts';
 
 /** How finely status changes are spread over time. */
 const changeTickMs = 20;
@@ -26,36 +24,27 @@ export class LoadFleet {
   readonly #intervals = new Map<string, NodeJS.Timeout[]>();
   #reportMs: number[] = [];
   #changesReceived = 0;
-  #editMs: number[] = [];
   #losses = 0;
 
   constructor({ server, agents, applications, version, certificates, report }: LoadFleetOptions) {
     const now = () => performance.timeOrigin + performance.now();
     const listener = {
-      connected: ({ name: agent }: SimulatedAgent) => report({ is: 'connected', agent, at: now() }),
       inSync: ({ name: agent }: SimulatedAgent) => report({ is: 'in-sync', agent, at: now() }),
       lost: ({ name: agent }: SimulatedAgent, error: Error) => {
         this.#losses++;
         report({ is: 'lost', agent, why: error.message });
       },
-      changed: ({ data }: WireEvent) => {
+      changed: () => {
         this.#changesReceived++;
-        const age = ageOfRevision(data);
-        if (age !== undefined) {
-          this.#editMs.push(age);
-        }
       },
       reported: (milliseconds: number) => {
         this.#reportMs.push(milliseconds);
       },
     };
     const { ca } = certificates;
-    const servers = server.split(',');
-    this.#agents = agents.map((name, index) => {
-      const first = index % servers.length;
-      const inTurn = [...servers.slice(first), ...servers.slice(0, first)];
+    this.#agents = agents.map((name) => {
       const certificate = certificates.of(name);
-      return new SimulatedAgent({ name, servers: inTurn, ca, certificate, version, applications, listener });
+      return new SimulatedAgent({ name, server, ca, certificate, version, applications, listener });
     });
     this.#resend = setInterval(() => {
       const now = performance.now();
@@ -131,14 +120,11 @@ export class LoadFleet {
   /** How things stand. */
   counts(): Counts {
     const { user, system } = process.cpuUsage();
-    const editMs = this.#editMs;
-    this.#editMs = [];
     return {
       connected: this.#sum(({ isConnected }) => Number(isConnected)),
       inSync: this.#sum(({ isInSync }) => Number(isInSync)),
       applications: this.#sum(({ applications }) => applications),
       changesReceived: this.#changesReceived,
-      editMs,
       losses: this.#losses,
       cpuSeconds: (user + system) / 1e6,
       rssBytes: process.memoryUsage.rss(),

@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util';
 
 /** What the load generator is told to do. */
 export interface LoadOptions {
-  /** `host:port` of the principal, or of several with commas between: the agents begin at different ones. */
+  /** `host:port` of the principal. */
   readonly server: string;
   readonly pki: string;
   readonly agents: readonly string[];
@@ -25,7 +25,7 @@ export const help = `Usage: npm run bench -- load --server HOST:PORT --pki FOLDE
 Managed agents by the hundred in one process, against any principal that speaks argocd-agent's protocol and takes
 client certificates whose common name is the agent's name (--auth 'mtls:subject:CN=([^,]+)').
 
-  --server HOST:PORT        the principal; several with commas between: the agents begin at different ones
+  --server HOST:PORT        the principal
   --pki FOLDER              ca.crt, and ca.key or the agents' own <name>.crt and <name>.key; what ca.key issues is kept there
   --agents N                how many (100); each needs a cluster Secret on the hub
   --prefix TEXT             their names are this and a number of four digits: agent-0000, agent-0001 … (agent-)

@@ -13,7 +13,6 @@ export type LoadCommand =
 export type LoadReport =
   /** Certificates are there; `connect` may come. */
   | { readonly is: 'ready' }
-  | { readonly is: 'connected'; readonly agent: string; readonly at: number }
   | { readonly is: 'in-sync'; readonly agent: string; readonly at: number }
   | { readonly is: 'lost'; readonly agent: string; readonly why: string }
   /** All status changes of a `change` were made and acknowledged or superseded. */
@@ -37,8 +36,6 @@ export interface Counts {
   readonly applications: number;
   /** Events that made or changed an object, since the start. */
   readonly changesReceived: number;
-  /** Milliseconds from a timed edit on the hub until it came, of those that came since the last count. See `timedRevision`. */
-  readonly editMs: readonly number[];
   readonly losses: number;
   readonly cpuSeconds: number;
   readonly rssBytes: number;

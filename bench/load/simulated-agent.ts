@@ -19,7 +19,6 @@ import { type Holding, Holdings, localObject, requestUpdateOf } from './holdings
 
 /** What a simulated agent tells of itself. */
 export interface AgentListener {
-  connected(agent: SimulatedAgent): void;
   lost(agent: SimulatedAgent, error: WireError): void;
   /**
    * It has all that it is to have, and nothing that it said waits for an answer. Told once per connection on which either
@@ -27,7 +26,7 @@ export interface AgentListener {
    */
   inSync(agent: SimulatedAgent): void;
   /** An event came that makes or changes an object. */
-  changed(event: WireEvent): void;
+  changed(): void;
   /** A status report was acknowledged, this long after it was first sent. */
   reported(milliseconds: number): void;
 }
@@ -35,8 +34,8 @@ export interface AgentListener {
 /** How a simulated agent is made. */
 export interface SimulatedAgentOptions {
   readonly name: string;
-  /** `host:port` of the principals, in the order in which they are tried. */
-  readonly servers: readonly string[];
+  /** `host:port` of the principal. */
+  readonly server: string;
   readonly ca: string;
   readonly certificate: KeyCertificate;
   readonly version: string;
@@ -117,11 +116,9 @@ export class SimulatedAgent {
     }
     const stop = new AbortController();
     this.#stop = stop;
-    const { servers, ca, certificate, version, listener } = this.#options;
-    const [server = '', ...otherServers] = servers;
+    const { server, ca, certificate, version, listener } = this.#options;
     this.#ended = runWireClient({
       server,
-      otherServers,
       tls: () => ({ ca, cert: certificate.certificate, key: certificate.key }),
       credentials: () => ({ method: 'mtls', credentials: {} }),
       mode: 'managed',
@@ -212,7 +209,6 @@ export class SimulatedAgent {
       const checksum = resourceListChecksum(list);
       this.#ask(eventTypes.requestSyncedResourceList, { checksum, complete: true });
     }
-    this.#options.listener.connected(this);
   }
 
   #announce(): void {
@@ -299,7 +295,7 @@ export class SimulatedAgent {
       case eventTypes.specUpdate: {
         const isNew = this.#holdings.find(event) === undefined;
         const holding = this.#holdings.keep(event);
-        this.#options.listener.changed(event);
+        this.#options.listener.changed();
         // Argo CD writes a status into what is new.
         if (isNew && event.target === targets.application) {
           this.#report(holding);

@@ -22,10 +22,6 @@ export interface GeneratorOptions {
 export class Generator {
   /** Agent → when it was in sync last, in milliseconds since the epoch. */
   readonly inSync = new Map<string, number>();
-  /** Agent → when it was connected last. */
-  readonly connected = new Map<string, number>();
-  /** Milliseconds that timed edits took, of all counts so far; whoever measures empties it. */
-  readonly editMs: number[] = [];
   /** Why the last connection was lost. */
   #lastLoss = 'none';
   readonly #agents: number;
@@ -174,9 +170,6 @@ export class Generator {
       case 'ready':
         this.#ready.resolve();
         break;
-      case 'connected':
-        this.connected.set(report.agent, report.at);
-        break;
       case 'in-sync':
         this.inSync.set(report.agent, report.at);
         break;
@@ -184,7 +177,6 @@ export class Generator {
         this.#changes.resolve(report);
         break;
       case 'counted':
-        this.editMs.push(...report.editMs);
         this.#counts.get(report.id)?.(report);
         break;
       case 'lost':

@@ -25,8 +25,6 @@ export interface Principal {
   /** The sum of a metric over all its labels. */
   metric(name: string): Promise<number>;
   stop(): Promise<void>;
-  /** SIGKILL. */
-  kill(): Promise<void>;
 }
 
 /**
@@ -38,10 +36,9 @@ const inTwoGibibytes = '--max-old-space-size=1024 --max-semi-space-size=32';
 /**
  * Starts the principal as an installation does, and resolves when it serves agents. `PRINCIPAL_NODE_OPTIONS` replaces the
  * options of its Node.js, for profiles and other limits; `PRINCIPAL_CMD` the whole program.
- * @param preload a module that its Node.js loads first
  * @throws Error with the end of its log when it ends instead
  */
-export async function startPrincipal(hub: Hub, args: readonly string[] = [], preload?: string): Promise<Principal> {
+export async function startPrincipal(hub: Hub, args: readonly string[] = []): Promise<Principal> {
   const [port, metricsPort, healthPort] = await Promise.all([freePort(), freePort(), freePort()]);
   const logFile = join(hub.cluster.dir, `principal-${port}.log`);
   const began = performance.now();
@@ -69,10 +66,7 @@ export async function startPrincipal(hub: Hub, args: readonly string[] = [], pre
       env: {
         PATH: process.env.PATH,
         HOME: '/nonexistent',
-        NODE_OPTIONS: [
-          process.env.PRINCIPAL_NODE_OPTIONS ?? inTwoGibibytes,
-          ...(preload === undefined ? [] : [`--import=${preload}`]),
-        ].join(' '),
+        NODE_OPTIONS: process.env.PRINCIPAL_NODE_OPTIONS ?? inTwoGibibytes,
       },
     },
   );
@@ -95,9 +89,6 @@ export async function startPrincipal(hub: Hub, args: readonly string[] = [], pre
     },
     async stop() {
       await child.stop(20_000);
-    },
-    async kill() {
-      await child.kill();
     },
   };
 }
