@@ -1,5 +1,4 @@
 import { benchController } from './controller/main.ts';
-import { benchHostile } from './hostile/main.ts';
 import { benchLive } from './live/main.ts';
 import { runLoad } from './load/run.ts';
 import { benchPlan } from './plan/main.ts';
@@ -42,10 +41,6 @@ const benchmarks: Record<string, { summary: string; run: (args: string[]) => Pro
   status: {
     summary: '1,000 status changes a second from 100 agents: delay, writes to the hub',
     run: benchStatus,
-  },
-  hostile: {
-    summary: 'one hostile agent at full speed beside 100 honest ones: their latency, memory of the principal',
-    run: benchHostile,
   },
   report: {
     summary: 'runs the main ones, and makes one page with plots of what they print',

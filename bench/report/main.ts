@@ -11,7 +11,7 @@ const help = `Usage: npm run bench -- report [NAME[:OPTIONS] …] [--output FOLD
 Runs benches one after the other, and makes one page of what they print: index.html and report.md, with plots (SVG) of the
 figures beside their floors, and what each bench has printed (NAME.txt).
 
-  NAME             propagation, connect, many, live, controller, hostile (all of them)
+  NAME             propagation, connect, many, live, controller (all of them)
   NAME:OPTIONS     with options of this bench: "propagation:--samples 50 --burst 200"
   --output FOLDER  where the files go (dist/bench)
   --quick          small sizes: minutes instead of hours, figures that say little
@@ -19,7 +19,7 @@ figures beside their floors, and what each bench has printed (NAME.txt).
 
 With PRINCIPAL_CMD, AGENT_CMD or both in the environment, each the path of an argocd-agent of another implementation, each
 bench that they concern runs once more with them, and their figures stand beside ours. PRINCIPAL_CMD concerns propagation,
-connect, many and hostile; AGENT_CMD propagation and live.
+connect and many; AGENT_CMD propagation and live.
 `;
 
 interface Subject {
@@ -76,15 +76,6 @@ export const benchSubjects: Readonly<Record<string, Subject>> = {
       'per cluster': 'writes for each cluster that is enrolled',
     },
     with: [],
-  },
-  hostile: {
-    summary: 'Delay of honest agents alone and beside a hostile one, and what the processes take',
-    quick: '--agents 20 --quiet 10 --seconds 20',
-    columns: {
-      CPU: 'CPU, alone and beside a hostile agent',
-      'peak RSS': 'peak memory, alone and beside a hostile agent',
-    },
-    with: ['principal'],
   },
 };
 

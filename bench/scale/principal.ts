@@ -5,7 +5,7 @@ import { freePort, namespace } from '../../e2e/pair/index.ts';
 import { type SupervisedProcess, spawnSupervised } from '../../e2e/testbed/index.ts';
 import { otherPrograms } from '../other.ts';
 import type { Hub } from './hub.ts';
-import { forgetPeak, type Usage, usageOf } from './process-meter.ts';
+import { type Usage, usageOf } from './process-meter.ts';
 
 const entry = new URL('../../bin/argocd-agent.ts', import.meta.url).pathname;
 
@@ -18,10 +18,7 @@ export interface Principal {
   readonly startSeconds: number;
   /** What it had used by then. */
   readonly atStart: Usage;
-  /** Resolves when the health endpoint answers. */
-  healthy(): Promise<void>;
   usage(): Promise<Usage>;
-  forgetPeak(): Promise<void>;
   /** The sum of a metric over all its labels. */
   metric(name: string): Promise<number>;
   stop(): Promise<void>;
@@ -77,11 +74,7 @@ export async function startPrincipal(hub: Hub, args: readonly string[] = []): Pr
     pid: child.pid,
     startSeconds,
     atStart: await usageOf(child.pid),
-    async healthy() {
-      await (await fetch(`http://127.0.0.1:${healthPort}/healthz`)).arrayBuffer();
-    },
     usage: () => usageOf(child.pid),
-    forgetPeak: () => forgetPeak(child.pid),
     async metric(name) {
       const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
       const lines = text.split('\n').filter((line) => line.startsWith(`${name} `) || line.startsWith(`${name}{`));

@@ -1,4 +1,4 @@
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 
 /** The kernel counts processor time in these. */
 const ticksPerSecond = 100;
@@ -8,7 +8,7 @@ export interface Usage {
   /** User and system time of all its threads since its start. */
   readonly cpuSeconds: number;
   readonly rssBytes: number;
-  /** The greatest resident size since its start, or since {@link forgetPeak}. */
+  /** The greatest resident size since its start. */
   readonly peakRssBytes: number;
 }
 
@@ -25,11 +25,6 @@ export async function usageOf(pid: number): Promise<Usage> {
     rssBytes: kilobytes(status, 'VmRSS') * 1024,
     peakRssBytes: kilobytes(status, 'VmHWM') * 1024,
   };
-}
-
-/** Lets the peak of a process begin anew at its present size. */
-export async function forgetPeak(pid: number): Promise<void> {
-  await writeFile(`/proc/${pid}/clear_refs`, '5');
 }
 
 function kilobytes(status: string, field: string): number {
