@@ -7,7 +7,6 @@ import { benchReport } from './report/main.ts';
 import { benchConnect } from './scale/connect.ts';
 import { benchIdle } from './scale/idle.ts';
 import { benchMany } from './scale/many.ts';
-import { benchStatus } from './scale/status.ts';
 
 const benchmarks: Record<string, { summary: string; run: (args: string[]) => Promise<void> }> = {
   propagation: {
@@ -37,10 +36,6 @@ const benchmarks: Record<string, { summary: string; run: (args: string[]) => Pro
   live: {
     summary: "an object, a list, a log and watches of a cluster's API server, directly and through the proxy",
     run: benchLive,
-  },
-  status: {
-    summary: '1,000 status changes a second from 100 agents: delay, writes to the hub',
-    run: benchStatus,
   },
   report: {
     summary: 'runs the main ones, and makes one page with plots of what they print',

@@ -29,11 +29,6 @@ export function requestsBetween(before: RequestCounts, after: RequestCounts): Re
   return new Map(all.filter(([, count]) => count > 0).sort(([, a], [, b]) => b - a));
 }
 
-/** The sum of those that write one resource. */
-export function writesOf(requests: RequestCounts, resource: string): number {
-  return ['PATCH', 'PUT', 'POST', 'APPLY'].reduce((sum, verb) => sum + (requests.get(`${verb} ${resource}`) ?? 0), 0);
-}
-
 /** In one line, without what anybody asks who is connected to an API server at all. */
 export function describedRequests(requests: RequestCounts): string {
   const told = Array.from(requests, ([key, count]) => `${key} ${count}`);
