@@ -18,7 +18,7 @@ const benchmarks: Record<string, { summary: string; run: (args: string[]) => Pro
     run: benchConnect,
   },
   idle: {
-    summary: 'memory and start of each program at rest, and what 1,000 agents cost that are connected and silent',
+    summary: 'memory and start of each program at rest',
     run: benchIdle,
   },
   many: {
