@@ -1,6 +1,5 @@
 import { benchController } from './controller/main.ts';
 import { benchLive } from './live/main.ts';
-import { runLoad } from './load/run.ts';
 import { benchPlan } from './plan/main.ts';
 import { benchPropagation } from './propagation.ts';
 import { benchReport } from './report/main.ts';
@@ -40,10 +39,6 @@ const benchmarks: Record<string, { summary: string; run: (args: string[]) => Pro
   report: {
     summary: 'runs the main ones, and makes one page with plots of what they print',
     run: benchReport,
-  },
-  load: {
-    summary: 'the load generator alone: agents by the public protocol, for any principal',
-    run: runLoad,
   },
 };
 

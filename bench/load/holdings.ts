@@ -23,23 +23,16 @@ export interface Holding {
   version: number;
   /** The principal's JSON. */
   data: Buffer;
-  /** What replaces the status that came; undefined: that one stands. */
-  health: { readonly status: string; readonly message: string } | undefined;
 }
 
 /** The objects on one simulated cluster. */
 export class Holdings {
   readonly #held = new Map<string, Holding>();
-  readonly #applications: Holding[] = [];
+  #applications = 0;
 
   /** How many Applications there are. */
   get applications(): number {
-    return this.#applications.length;
-  }
-
-  /** One of the Applications, counted round and round. */
-  application(index: number): Holding | undefined {
-    return this.#applications[index % this.#applications.length];
+    return this.#applications;
   }
 
   /** Everything, in the order in which it came. */
@@ -79,14 +72,10 @@ export class Holdings {
       uid: randomUUID(),
       version: 1,
       data,
-      health: undefined,
     };
     this.#held.set(place, made);
-    if (before !== undefined) {
-      this.#unlist(before);
-    }
-    if (event.target === targets.application) {
-      this.#applications.push(made);
+    if (before === undefined && event.target === targets.application) {
+      this.#applications++;
     }
     return made;
   }
@@ -118,32 +107,19 @@ export class Holdings {
       return undefined;
     }
     this.#held.delete(place);
-    this.#unlist(before);
-    return before;
-  }
-
-  #unlist(holding: Holding): void {
-    const index = this.#applications.indexOf(holding);
-    if (index >= 0) {
-      this.#applications.splice(index, 1);
+    if (event.target === targets.application) {
+      this.#applications--;
     }
+    return before;
   }
 }
 
 /** The object as it is on the managed cluster. */
 export function localObject(holding: Holding): Application {
   const object = JSON.parse(holding.data.toString('utf8')) as Application;
-  const { metadata, status } = object;
-  return {
-    ...object,
-    metadata: {
-      ...metadata,
-      uid: holding.uid,
-      resourceVersion: String(holding.version),
-      annotations: { ...metadata.annotations, [annotations.sourceUid]: holding.sourceUid },
-    },
-    ...(holding.health === undefined ? {} : { status: { ...status, health: holding.health } }),
-  };
+  const { uid, version, sourceUid } = holding;
+  const noted = { ...object.metadata.annotations, [annotations.sourceUid]: sourceUid };
+  return { ...object, metadata: { ...object.metadata, uid, resourceVersion: String(version), annotations: noted } };
 }
 
 /** The payload of the `request-update` about an object. */

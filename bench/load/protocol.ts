@@ -1,33 +1,31 @@
-/** What the load generator is told on standard input, one JSON object per line (`--remote`). */
+/** What the process of a load generator is started with, as JSON in its only argument. */
+export interface LoadSetting {
+  /** `host:port` of the principal. */
+  readonly server: string;
+  /** Folder with the authority of the agents' certificates; see `agentCertificates`. */
+  readonly pki: string;
+  /** The names of the agents. Each needs a cluster Secret on the hub. */
+  readonly agents: readonly string[];
+  /** Applications of each agent: it counts as in sync when it has them. */
+  readonly applications: number;
+  /** The version that agents say they have. */
+  readonly version: string;
+}
+
+/** What it is told. It ends when its parent is gone. */
 export type LoadCommand =
   /** Connect all agents at once. */
   | { readonly do: 'connect' }
-  /** Change the status of Applications, spread evenly over agents and time. */
-  | { readonly do: 'change'; readonly perSecond: number; readonly seconds: number }
-  /** Begin, or with 0 stop, to report the cluster cache every so often. */
-  | { readonly do: 'cache-info'; readonly everySeconds: number }
   /** Say how things stand. */
   | { readonly do: 'count'; readonly id: number };
 
-/** What it tells on standard output. Times are milliseconds since the epoch, with fractions. */
+/** What it tells. Times are milliseconds since the epoch, with fractions. */
 export type LoadReport =
   /** Certificates are there; `connect` may come. */
   | { readonly is: 'ready' }
   | { readonly is: 'in-sync'; readonly agent: string; readonly at: number }
   | { readonly is: 'lost'; readonly agent: string; readonly why: string }
-  /** All status changes of a `change` were made and acknowledged or superseded. */
-  | ({ readonly is: 'changes-done' } & Changes)
   | ({ readonly is: 'counted'; readonly id: number } & Counts);
-
-/** What became of a run of status changes. */
-export interface Changes {
-  readonly made: number;
-  /** Never sent, because a newer one came first. */
-  readonly superseded: number;
-  readonly sent: number;
-  /** Milliseconds from sending to acknowledgement: p50, p90, p99, greatest. */
-  readonly acknowledgedMs: readonly number[];
-}
 
 /** How things stand at a moment. */
 export interface Counts {
@@ -38,5 +36,4 @@ export interface Counts {
   readonly changesReceived: number;
   readonly losses: number;
   readonly cpuSeconds: number;
-  readonly rssBytes: number;
 }

@@ -6,7 +6,6 @@ import {
   agentSource,
   type EventStream,
   eventTypes,
-  heartbeatEvent,
   isAcknowledgement,
   messageEvent,
   objectEvent,
@@ -27,8 +26,6 @@ export interface AgentListener {
   inSync(agent: SimulatedAgent): void;
   /** An event came that makes or changes an object. */
   changed(): void;
-  /** A status report was acknowledged, this long after it was first sent. */
-  reported(milliseconds: number): void;
 }
 
 /** How a simulated agent is made. */
@@ -66,10 +63,6 @@ export class SimulatedAgent {
   /** Event id → what waits for its acknowledgement. */
   readonly #unanswered = new Map<string, Unanswered>();
   readonly #reports: Outbox<Holding>;
-  /** Applications whose status changed since it was reported. */
-  readonly #outdated = new Set<Holding>();
-  /** Reports without acknowledgement, by event id: when they were first sent. */
-  readonly #reportedAt = new Map<string, number>();
   #stop: AbortController | undefined;
   #ended: Promise<void> = Promise.resolve();
   #stream: EventStream | undefined;
@@ -79,10 +72,6 @@ export class SimulatedAgent {
   #isInSync = false;
   /** The stream takes no more for the moment. */
   #isFull = false;
-  /** Status changes that were never sent because a newer one came first. */
-  superseded = 0;
-  /** Reports that were sent, repetitions not counted. */
-  reports = 0;
 
   constructor(options: SimulatedAgentOptions) {
     this.name = options.name;
@@ -102,11 +91,6 @@ export class SimulatedAgent {
   /** How many Applications it has. */
   get applications(): number {
     return this.#holdings.applications;
-  }
-
-  /** Status changes that the principal has not acknowledged. */
-  get unreported(): number {
-    return this.#reports.inFlight + this.#outdated.size;
   }
 
   /** Connects, and stays so as far as the principal lets it. */
@@ -147,31 +131,6 @@ export class SimulatedAgent {
     this.#stop = undefined;
     await this.#ended;
     this.#reports.close();
-  }
-
-  /** Argo CD on the cluster finds that the health of an Application has changed. */
-  changeHealth(index: number, message: string): void {
-    const holding = this.#holdings.application(index);
-    if (holding === undefined) {
-      return;
-    }
-    holding.health = { status: 'Progressing', message };
-    holding.version++;
-    if (this.#outdated.has(holding)) {
-      this.superseded++;
-    }
-    this.#report(holding);
-  }
-
-  /** Tells how much Argo CD has in its cache, as managed agents do every 10 s. */
-  sendClusterCacheInfo(): void {
-    const payload = { applicationsCount: this.#holdings.applications, apisCount: 60, resourcesCount: 500 };
-    this.#say(messageEvent(targets.clusterCacheInfoUpdate, eventTypes.clusterCacheInfoUpdate, payload, origin));
-  }
-
-  /** Gives a sign of life. */
-  sendHeartbeat(): void {
-    this.#stream?.send(heartbeatEvent(origin));
   }
 
   /** Sends again what was not acknowledged in time. */
@@ -218,18 +177,10 @@ export class SimulatedAgent {
   }
 
   #ask(type: string, payload: object): void {
-    this.#say(messageEvent(targets.resourceResync, type, payload, origin));
-  }
-
-  #say(event: WireEvent): void {
+    const event = messageEvent(targets.resourceResync, type, payload, origin);
     const dueAt = performance.now() + resendMs.least + Math.random() * resendMs.spread;
     this.#unanswered.set(event.eventId, { event, dueAt });
     this.#stream?.send(event);
-  }
-
-  #report(holding: Holding): void {
-    this.#outdated.add(holding);
-    this.#reports.changed(keyOf(holding));
   }
 
   #status({ namespace, name }: ResourceKey) {
@@ -246,14 +197,8 @@ export class SimulatedAgent {
       return true;
     }
     const { resourceId, eventId, snapshot } = delivery;
-    const holding = snapshot.object;
-    if (!this.#reportedAt.has(eventId)) {
-      this.reports++;
-      this.#reportedAt.set(eventId, performance.now());
-    }
-    this.#outdated.delete(holding);
     const ids = { resourceId, eventId };
-    const event = objectEvent(targets.application, eventTypes.statusUpdate, localObject(holding), origin, ids);
+    const event = objectEvent(targets.application, eventTypes.statusUpdate, localObject(snapshot.object), origin, ids);
     this.#isFull = !stream.send(event) && !stream.ended;
     return true;
   }
@@ -271,11 +216,6 @@ export class SimulatedAgent {
   #answered({ resourceId, eventId }: WireEvent): void {
     if (this.#unanswered.delete(eventId)) {
       return;
-    }
-    const sentAt = this.#reportedAt.get(eventId);
-    if (sentAt !== undefined) {
-      this.#reportedAt.delete(eventId);
-      this.#options.listener.reported(performance.now() - sentAt);
     }
     this.#reports.acknowledged(resourceId, eventId);
   }
@@ -298,7 +238,7 @@ export class SimulatedAgent {
         this.#options.listener.changed();
         // Argo CD writes a status into what is new.
         if (isNew && event.target === targets.application) {
-          this.#report(holding);
+          this.#reports.changed(keyOf(holding));
         }
         return;
       }
@@ -307,7 +247,6 @@ export class SimulatedAgent {
         if (gone === undefined) {
           return;
         }
-        this.#outdated.delete(gone);
         this.#reports.changed(keyOf(gone));
       }
     }

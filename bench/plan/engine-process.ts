@@ -1,6 +1,6 @@
 /* One size of a fleet in the real engine, in a process of its own. Prints one line of JSON. */
 import { parseArgs } from 'node:util';
-import { amount } from '../load/options.ts';
+import { amount } from '../scale/options.ts';
 import { runEngine } from './engine.ts';
 
 const { values } = parseArgs({

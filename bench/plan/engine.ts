@@ -8,7 +8,7 @@ import {
 } from '../../lib/argocd/index.ts';
 import { TextPool } from '../../lib/kube/index.ts';
 import { type ObjectRef, processRuntime, type Store, type StoreChange } from '../../lib/sync/index.ts';
-import { agentNames } from '../load/options.ts';
+import { agentNames } from '../load/generator.ts';
 import { applicationName } from '../scale/hub.ts';
 import { realisticApplication } from '../scale/realistic.ts';
 

@@ -2,8 +2,7 @@ import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pairApplications as applicationType, freePort } from '../../e2e/pair/index.ts';
-import { agentNames } from '../load/options.ts';
-import { Generator } from '../scale/generator.ts';
+import { agentNames, Generator } from '../load/generator.ts';
 import { applicationName, type Hub, startScaleHub } from '../scale/hub.ts';
 import { inParallel } from '../scale/in-parallel.ts';
 import { type Principal, startPrincipal } from '../scale/principal.ts';
@@ -63,7 +62,7 @@ export async function measureFleet({ agents, perAgent }: SmallFleet): Promise<Fl
         usageOf(hub.cluster.etcd.pid ?? 0),
       ]).then((all) => all.map(({ cpuSeconds }) => cpuSeconds) as [number, number, number, number]);
     const beforeAgents = await processors();
-    generator = await Generator.start({ server: serving.server, pki: hub.pki, agents, applications: perAgent });
+    generator = await Generator.start({ server: serving.server, pki: hub.pki, agents: names, applications: perAgent });
     await generator.allInSync(generator.connect());
     await sleep(settleMs);
     const inSync = await processors();

@@ -1,6 +1,5 @@
 import { percentile } from '../figures.ts';
-import { agentNames } from '../load/options.ts';
-import { Generator } from './generator.ts';
+import { agentNames, Generator } from '../load/generator.ts';
 import { type Hub, startScaleHub } from './hub.ts';
 import { scaleOptions } from './options.ts';
 import { type Principal, startPrincipal } from './principal.ts';
@@ -37,7 +36,12 @@ export async function benchConnect(args: string[]): Promise<void> {
 
     const rows: string[][] = [];
     principal = await startPrincipal(hub);
-    generator = await Generator.start({ server: principal.server, pki: hub.pki, agents, applications: perAgent });
+    generator = await Generator.start({
+      server: principal.server,
+      pki: hub.pki,
+      agents: names,
+      applications: perAgent,
+    });
     rows.push(await measured('new, have nothing', hub, principal, generator, generator.connect()));
     await principal.stop();
     const { port } = new URL(`tcp://${principal.server}`);

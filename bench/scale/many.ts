@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pairApplications as applicationType } from '../../e2e/pair/index.ts';
-import { agentNames } from '../load/options.ts';
-import { Generator } from './generator.ts';
+import { agentNames, Generator } from '../load/generator.ts';
 import { applicationName, type Hub, startScaleHub } from './hub.ts';
 import { inParallel } from './in-parallel.ts';
 import { scaleOptions } from './options.ts';
@@ -84,7 +83,7 @@ async function measured(hub: Hub, names: readonly string[], options: Options): P
   try {
     principal = await startPrincipal(hub);
     const { server, startSeconds } = principal;
-    generator = await Generator.start({ server, pki: hub.pki, agents: names.length, applications: perAgent });
+    generator = await Generator.start({ server, pki: hub.pki, agents: names, applications: perAgent });
     print(`The principal has started after ${seconds(startSeconds)}; ${names.length} agents connect …`);
     const context = { hub, principal, generator };
     const first = await untilInSync(`${size}, have nothing`, context, options, () => generator?.connect() ?? 0);

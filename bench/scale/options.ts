@@ -1,5 +1,4 @@
 import { parseArgs } from 'node:util';
-import { amount } from '../load/options.ts';
 
 /**
  * Reads options that take numbers, named by a benchmark's defaults, and options that take texts and may be repeated. Prints
@@ -30,4 +29,13 @@ export function scaleOptions<Name extends string, List extends string = never>(
   const numbers = names.map((name) => [name, given[name] === undefined ? defaults[name] : amount(name, given[name])]);
   const listed = lists.flatMap((name) => (texts[name] === undefined ? [] : [[name, texts[name]]]));
   return Object.fromEntries([...numbers, ...listed]) as Record<Name, number> & Partial<Record<List, string[]>>;
+}
+
+/** A number from a command line that is not negative. @throws Error that names the option */
+export function amount(option: string, text: string): number {
+  const value = Number(text);
+  if (!Number.isFinite(value) || value < 0 || text.trim() === '') {
+    throw new Error(`--${option} takes a number, not "${text}"`);
+  }
+  return value;
 }

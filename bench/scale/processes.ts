@@ -1,4 +1,4 @@
-import type { Generator } from './generator.ts';
+import type { Generator } from '../load/generator.ts';
 import type { Hub } from './hub.ts';
 import type { Principal } from './principal.ts';
 import { type Usage, usageOf } from './process-meter.ts';

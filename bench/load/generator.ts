@@ -1,21 +1,16 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Changes, Counts, LoadCommand, LoadReport } from '../load/protocol.ts';
 import { versionForOther } from '../other.ts';
+import type { Counts, LoadCommand, LoadReport, LoadSetting } from './protocol.ts';
 
-const script = new URL('../load/main.ts', import.meta.url).pathname;
+const script = new URL('main.ts', import.meta.url).pathname;
 
 const progressMs = 15_000;
 
-/** How a {@link Generator} is started. */
-export interface GeneratorOptions {
-  readonly server: string;
-  readonly pki: string;
-  readonly agents: number;
-  /** Applications that each agent is to have. */
-  readonly applications: number;
+/** The names of so many agents. */
+export function agentNames(count: number): string[] {
+  return Array.from({ length: count }, (_, index) => `agent-${String(index).padStart(4, '0')}`);
 }
 
 /** The load generator, a process of its own, and what it told so far. */
@@ -24,48 +19,29 @@ export class Generator {
   readonly inSync = new Map<string, number>();
   /** Why the last connection was lost. */
   #lastLoss = 'none';
-  readonly #agents: number;
+  readonly #agents: readonly string[];
   readonly #process: ChildProcess;
-  readonly #counts = new Map<number, (counts: Counts) => void>();
+  readonly #counts: ((counts: Counts) => void)[] = [];
   readonly #watchers = new Set<() => void>();
-  #ready = Promise.withResolvers<void>();
-  #changes = Promise.withResolvers<Changes>();
+  readonly #ready = Promise.withResolvers<void>();
   #ended: string | undefined;
 
-  private constructor({ server, pki, agents, applications }: GeneratorOptions) {
-    this.#agents = agents;
-    const version = versionForOther();
-    this.#process = spawn(
-      process.execPath,
-      [
-        script,
-        `--server=${server}`,
-        `--pki=${pki}`,
-        `--agents=${agents}`,
-        `--applications=${applications}`,
-        ...(version === undefined ? [] : [`--version=${version}`]),
-        '--remote',
-      ],
-      { stdio: ['pipe', 'pipe', 'inherit'] },
-    );
-    const { stdout } = this.#process;
-    if (stdout === null) {
-      throw new Error('the load generator has no output');
-    }
-    createInterface({ input: stdout }).on('line', (line) => this.#take(JSON.parse(line) as LoadReport));
+  private constructor(options: Omit<LoadSetting, 'version'>) {
+    this.#agents = options.agents;
+    const setting: LoadSetting = { ...options, version: versionForOther() ?? 'load-generator' };
+    this.#process = fork(script, [JSON.stringify(setting)]);
+    this.#process.on('message', (report: LoadReport) => this.#take(report));
     this.#process.on('exit', (code) => {
       this.#ended = `the load generator ended with code ${code}`;
       this.#ready.reject(new Error(this.#ended));
-      this.#changes.reject(new Error(this.#ended));
       for (const look of this.#watchers) {
         look();
       }
     });
-    this.#changes.promise.catch(() => undefined);
   }
 
   /** Starts it; it has all certificates when this resolves. */
-  static async start(options: GeneratorOptions): Promise<Generator> {
+  static async start(options: Omit<LoadSetting, 'version'>): Promise<Generator> {
     const generator = new Generator(options);
     await generator.#ready.promise;
     return generator;
@@ -102,7 +78,7 @@ export class Generator {
     progress: () => Promise<void> = async () => undefined,
   ): Promise<number> {
     const began = performance.now();
-    const left = () => this.#agents - [...this.inSync.values()].filter((at) => at >= since).length;
+    const left = () => this.#agents.length - [...this.inSync.values()].filter((at) => at >= since).length;
     for (let told = 0; left() > 0; ) {
       if (this.#ended !== undefined) {
         throw new Error(this.#ended);
@@ -127,26 +103,13 @@ export class Generator {
     return `${connected} agents are connected, ${inSync} in sync, they have ${applications} Applications${lost}`;
   }
 
-  /** See `Fleet.change`. */
-  async change(perSecond: number, seconds: number): Promise<Changes> {
-    this.#changes = Promise.withResolvers();
-    this.#tell({ do: 'change', perSecond, seconds });
-    return this.#changes.promise;
-  }
-
-  /** Lets every agent report its cluster cache every so often; 0 stops it. */
-  sendClusterCacheInfo(everySeconds: number): void {
-    this.#tell({ do: 'cache-info', everySeconds });
-  }
-
   /** How things stand now. */
   count(): Promise<Counts> {
-    const id = this.#counts.size + 1;
     return new Promise((resolve, reject) => {
       if (this.#ended !== undefined) {
         reject(new Error(this.#ended));
       }
-      this.#counts.set(id, resolve);
+      const id = this.#counts.push(resolve) - 1;
       this.#tell({ do: 'count', id });
     });
   }
@@ -162,7 +125,7 @@ export class Generator {
   }
 
   #tell(command: LoadCommand): void {
-    this.#process.stdin?.write(`${JSON.stringify(command)}\n`);
+    this.#process.send(command);
   }
 
   #take(report: LoadReport): void {
@@ -173,11 +136,8 @@ export class Generator {
       case 'in-sync':
         this.inSync.set(report.agent, report.at);
         break;
-      case 'changes-done':
-        this.#changes.resolve(report);
-        break;
       case 'counted':
-        this.#counts.get(report.id)?.(report);
+        this.#counts[report.id]?.(report);
         break;
       case 'lost':
         this.#lastLoss = report.why;
