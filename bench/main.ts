@@ -1,10 +1,10 @@
 import { benchController } from './controller/main.ts';
+import { benchIdle } from './idle.ts';
 import { benchLive } from './live/main.ts';
 import { benchPlan } from './plan/main.ts';
 import { benchPropagation } from './propagation.ts';
 import { benchReport } from './report/main.ts';
 import { benchConnect } from './scale/connect.ts';
-import { benchIdle } from './scale/idle.ts';
 import { benchMany } from './scale/many.ts';
 
 const benchmarks: Record<string, { summary: string; run: (args: string[]) => Promise<void> }> = {

@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { parseArgs } from 'node:util';
 import { type ArgoObject, application, type Pair, pairApplications, startPair } from '../e2e/pair/index.ts';
 import { Informer, type KubeClient, namespaces } from '../lib/kube/index.ts';
 import { latencies, latencyHeading, percentile } from './figures.ts';
+import { benchOptions } from './options.ts';
 import { otherPrograms } from './other.ts';
 
 const help = `Usage: npm run bench -- propagation [--samples N] [--burst N]
@@ -25,16 +25,8 @@ interface Way {
 
 /** Runs the benchmark and prints its tables. */
 export async function benchPropagation(args: string[]): Promise<void> {
-  const { values } = parseArgs({
-    args,
-    options: {
-      samples: { type: 'string', default: '200' },
-      burst: { type: 'string', default: '1000' },
-      help: { type: 'boolean' },
-    },
-  });
-  if (values.help) {
-    process.stdout.write(help);
+  const options = benchOptions(args, help, { samples: 200, burst: 1_000 });
+  if (options === undefined) {
     return;
   }
   const pair = await startPair({ originals: otherPrograms() });
@@ -44,8 +36,8 @@ export async function benchPropagation(args: string[]): Promise<void> {
     const floor = await way(pair, 'floor', 'floor', 'floor', ended.signal);
     const stopFloor = await startFloor(pair, 'floor');
     const ways = [product, floor];
-    const down = await sample(ways, 'latency', Number(values.samples), measureSpec);
-    const up = await sample(ways, 'latency', Number(values.samples), measureStatus);
+    const down = await sample(ways, 'latency', options.samples, measureSpec);
+    const up = await sample(ways, 'latency', options.samples, measureStatus);
     process.stdout.write(`\n${latencyHeading}\n`);
     for (const [what, samples] of [
       ['spec: hub to managed cluster', down],
@@ -57,7 +49,7 @@ export async function benchPropagation(args: string[]): Promise<void> {
       const ratio = percentile(samples.get('product') ?? [], 50) / percentile(samples.get('floor') ?? [], 50);
       process.stdout.write(` ${what}: p50 is ${ratio.toFixed(2)} times the floor\n`);
     }
-    const count = Number(values.burst);
+    const count = options.burst;
     const bursts = new Map<string, number[]>();
     for (let round = 0; round < 3; round++) {
       for (const which of ways) {

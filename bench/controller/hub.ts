@@ -14,7 +14,7 @@ import {
   resourceType,
   serviceAccounts,
 } from '../../lib/kube/index.ts';
-import { inParallel } from '../scale/in-parallel.ts';
+import { inParallel } from '../in-parallel.ts';
 
 /** Namespace of the GitOpsCluster. */
 export const fleetNamespace = 'argocd';
@@ -45,13 +45,12 @@ export const benchAddOns = resourceType({
   namespaced: true,
 });
 
-/** Starts a hub's API server with the kinds of OCM and Argo CD. `argoCd` is a folder with Argo CD's CRDs. */
-export async function startControllerHub(argoCd: string | undefined): Promise<Cluster> {
+/** Starts a hub's API server with the kinds of OCM and Argo CD. */
+export async function startControllerHub(): Promise<Cluster> {
   const cluster = await startCluster({ name: 'hub' });
   try {
     const own = await readCrds(join(import.meta.dirname, '../../charts/argocd-agent-addon/crds'));
-    const theirs = argoCd === undefined ? await argoCdCrds() : await readCrds(argoCd);
-    await installCrds(cluster.client, [...own, ...(await ocmCrds('hub')), ...theirs]);
+    await installCrds(cluster.client, [...own, ...(await ocmCrds('hub')), ...(await argoCdCrds())]);
     await cluster.client.create(namespaces, { metadata: { name: fleetNamespace } });
     await cluster.client.create(serviceAccounts, { metadata: { ...controllerAccount } });
     await cluster.client.create(clusterRoleBindings, {
@@ -108,6 +107,12 @@ export async function select(client: KubeClient, names: readonly string[]): Prom
     { status },
     { subresource: 'status' },
   );
+}
+
+/** How many clusters the GitOpsCluster says are enrolled. */
+export async function enrolledClusters(client: KubeClient): Promise<number> {
+  const found = await client.get(benchGitOpsClusters, { namespace: fleetNamespace, name: 'fleet' });
+  return (found as { status?: { clusters?: { enrolled?: number } } } | undefined)?.status?.clusters?.enrolled ?? 0;
 }
 
 /** Creates the GitOpsCluster that enrolls the fleet, as a user would. */

@@ -2,21 +2,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ocmManifestWorks } from '../../e2e/ocm/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import type { KubeClient } from '../../lib/kube/index.ts';
-import { scaleOptions } from '../scale/options.ts';
-import { megabytes, print, seconds, table } from '../scale/table.ts';
-import {
-  benchGitOpsClusters,
-  clusterNames,
-  enroll,
-  fleetNamespace,
-  register,
-  select,
-  startControllerHub,
-} from './hub.ts';
-import { meterOf } from './meter.ts';
+import { benchOptions } from '../options.ts';
+import { processesOf, secondsBetween } from '../processes.ts';
+import { countsBetween, type RequestCounts, total } from '../requests.ts';
+import { megabytes, print, seconds, table } from '../table.ts';
+import { clusterNames, enroll, enrolledClusters, register, select, startControllerHub } from './hub.ts';
 import { type ControllerProcess, startControllerProcess } from './process.ts';
 import { startWorkAgents, type WorkAgents } from './work-agents.ts';
-import { countWrites, difference, total, type WriteCounter, type Writes } from './writes.ts';
+import { countWrites, type WriteCounter } from './writes.ts';
 
 const help = `Usage: npm run bench -- controller [--clusters N] [--seconds N]
 
@@ -26,8 +19,6 @@ something is deleted, and when the controller is restarted. A stand-in acknowled
 
   --clusters N   (500)
   --seconds N    how long nothing happens (60)
-
-ARGOCD_CRDS=FOLDER installs Argo CD's CRDs from there instead of the project's compact ones: they are what is delivered.
 `;
 
 /** Limit for fleets of many clusters on a small machine. */
@@ -41,13 +32,13 @@ interface Bench {
 
 /** Runs the benchmark and prints its tables. */
 export async function benchController(args: string[]): Promise<void> {
-  const options = scaleOptions(args, help, { clusters: 500, seconds: 60 });
+  const options = benchOptions(args, help, { clusters: 500, seconds: 60 });
   if (options === undefined) {
     return;
   }
   const names = clusterNames(options.clusters + 1);
   const newcomer = names.pop() ?? '';
-  const hub = await startControllerHub(process.env.ARGOCD_CRDS);
+  const hub = await startControllerHub();
   const { client } = hub;
   let agents: WorkAgents | undefined;
   let counter: WriteCounter | undefined;
@@ -69,12 +60,11 @@ export async function benchController(args: string[]): Promise<void> {
     });
     const before = await counter.served();
     const changesBefore = counter.changes();
-    const meter = await meterOf(hub);
+    const processes = await processesOf(hub);
     await enroll(client);
     await settled(bench, names.length);
-    const spent = await meter();
-    const writes = difference(before, await counter.served());
-    delete writes['POST gitopsclusters'];
+    const spent = secondsBetween(processes, await processesOf(hub));
+    const writes = without(['POST gitopsclusters'], countsBetween(before, await counter.served()));
     const usage = await controller.usage();
     print(`\n${names.length} clusters enrolled`);
     print(
@@ -84,9 +74,9 @@ export async function benchController(args: string[]): Promise<void> {
           ['from the GitOpsCluster to the last of all works', seconds((lastAddedAt - began) / 1000)],
           ['ManifestWorks', String(agents.works)],
           ['CPU of the controller', seconds(usage.cpuSeconds)],
-          ["CPU of the hub's API server", seconds(spent.apiServer)],
-          ['CPU of etcd', seconds(spent.etcd)],
-          ['CPU of this process: stand-ins, counting', seconds(spent.own)],
+          ["CPU of the hub's API server", seconds(spent('hub API server'))],
+          ['CPU of etcd', seconds(spent('etcd'))],
+          ['CPU of this process: stand-ins, counting', seconds(spent('benchmark'))],
           ['peak RSS', megabytes(usage.peakRssBytes)],
           ['reconciles of clusters', String(await controller.reconciles())],
           ['writes per cluster', (total(writes) / names.length).toFixed(2)],
@@ -95,7 +85,7 @@ export async function benchController(args: string[]): Promise<void> {
     );
     print(`\n${table(['writes', 'in all', 'per cluster'], perKind(writes, names.length))}`);
     print(
-      `\n${table(['kind', 'writes', 'changes', 'without a change'], withoutChange(writes, difference(changesBefore, counter.changes()), bench))}`,
+      `\n${table(['kind', 'writes', 'changes', 'without a change'], withoutChange(writes, countsBetween(changesBefore, counter.changes()), bench))}`,
     );
 
     rows.push(
@@ -148,9 +138,7 @@ export async function benchController(args: string[]): Promise<void> {
 async function settled({ client, counter }: Bench, clusters: number): Promise<void> {
   await until(async () => {
     await sleep(500); // polls seldom, so that the measurement does not load the hub
-    const found = await client.get(benchGitOpsClusters, { namespace: fleetNamespace, name: 'fleet' });
-    const { enrolled } = (found as { status?: { clusters?: { enrolled?: number } } })?.status?.clusters ?? {};
-    return enrolled === clusters;
+    return (await enrolledClusters(client)) === clusters;
   }, anHour);
   await quiet(counter);
 }
@@ -170,32 +158,32 @@ async function measured({ counter }: Bench, what: string, act: () => Promise<unk
   await act();
   const took = (performance.now() - began) / 1000;
   await quiet(counter);
-  const writes = difference(before, await counter.served());
-  // Writes of the benchmark itself.
-  for (const own of ['APPLY placements', 'PATCH placements/status', 'DELETE manifestworks']) {
-    delete writes[own];
-  }
-  const which = Object.entries(writes).map(([kind, count]) => `${count} ${kind}`);
+  const own = ['APPLY placements', 'PATCH placements/status', 'DELETE manifestworks'];
+  const writes = without(own, countsBetween(before, await counter.served()));
+  const which = Array.from(writes, ([kind, count]) => `${count} ${kind}`);
   return [what, seconds(took), String(total(writes)), which.join(', ')];
 }
 
-function perKind(writes: Writes, clusters: number): string[][] {
-  return Object.entries(writes)
-    .sort(([, a], [, b]) => b - a)
-    .map(([kind, count]) => [kind, String(count), (count / clusters).toFixed(2)]);
+/** Leaves out writes of the benchmark itself. */
+function without(own: readonly string[], writes: RequestCounts): RequestCounts {
+  return new Map([...writes].filter(([write]) => !own.includes(write)));
+}
+
+function perKind(writes: RequestCounts, clusters: number): string[][] {
+  return Array.from(writes, ([kind, count]) => [kind, String(count), (count / clusters).toFixed(2)]);
 }
 
 /** By kind, the number of writes that changed nothing. */
-function withoutChange(writes: Writes, changes: Writes, { agents }: Bench): string[][] {
-  const written: Record<string, number> = {};
-  for (const [key, count] of Object.entries(writes)) {
+function withoutChange(writes: RequestCounts, changes: RequestCounts, { agents }: Bench): string[][] {
+  const written = new Map<string, number>();
+  for (const [key, count] of writes) {
     const kind = key.replace(/^\w+ /, '').replace(/\/.*/, '');
-    written[kind] = (written[kind] ?? 0) + count;
+    written.set(kind, (written.get(kind) ?? 0) + count);
   }
-  return Object.entries(written).map(([kind, count]) => {
+  return Array.from(written, ([kind, count]) => {
     // The stand-ins' status updates and the user's GitOpsCluster are changes too.
     const others = kind === 'manifestworks' ? agents.written : kind === 'gitopsclusters' ? 1 : 0;
-    const changed = (changes[kind] ?? 0) - others;
+    const changed = (changes.get(kind) ?? 0) - others;
     return [kind, String(count), String(changed), String(count - changed)];
   });
 }

@@ -1,7 +1,8 @@
-import { parseArgs } from 'node:util';
 import { configMaps } from '../../lib/kube/index.ts';
 import { latencies, latencyHeading, percentile } from '../figures.ts';
-import type { Usage } from '../scale/process-meter.ts';
+import { benchOptions } from '../options.ts';
+import type { Usage } from '../process-meter.ts';
+import { megabytes, print } from '../table.ts';
 import { type ApiServerRoute, configMap, type Setting, shop, startSetting, talker } from './setting.ts';
 
 const help = `Usage: npm run bench -- live [--samples N] [--objects N] [--lists N] [--watches N] [--log-megabytes N]
@@ -20,34 +21,23 @@ and an object while large lists are under way.
 const collection = `/api/v1/namespaces/${shop}/configmaps`;
 const object = `${collection}/object-00000`;
 const log = `/api/v1/namespaces/${shop}/pods/${talker}/log?timestamps=true`;
-const print = (text: string) => void process.stdout.write(`${text}\n`);
-const megabytes = (bytes: number) => `${(bytes / 2 ** 20).toFixed(0)} MiB`;
 
 /** Runs the benchmark and prints its tables. */
 export async function benchLive(args: string[]): Promise<void> {
-  const { values } = parseArgs({
-    args,
-    options: {
-      samples: { type: 'string', default: '500' },
-      objects: { type: 'string', default: '5000' },
-      lists: { type: 'string', default: '15' },
-      watches: { type: 'string', default: '200' },
-      'log-megabytes': { type: 'string', default: '64' },
-      help: { type: 'boolean' },
-    },
-  });
-  if (values.help) {
-    return print(help);
+  const defaults = { samples: 500, objects: 5_000, lists: 15, watches: 200, 'log-megabytes': 64 };
+  const options = benchOptions(args, help, defaults);
+  if (options === undefined) {
+    return;
   }
-  const logBytes = Number(values['log-megabytes']) * 2 ** 20;
-  const setting = await startSetting({ objects: Number(values.objects), logBytes });
+  const { samples, objects, lists, watches } = options;
+  const setting = await startSetting({ objects, logBytes: options['log-megabytes'] * 2 ** 20 });
   try {
     print(`\n${latencyHeading}`);
-    await compare(setting, 'GET of an object', Number(values.samples), read(object), 'ms more');
-    await compare(setting, `LIST of ${values.objects} objects`, Number(values.lists), read(collection), 'times');
+    await compare(setting, 'GET of an object', samples, read(object), 'ms more');
+    await compare(setting, `LIST of ${objects} objects`, lists, read(collection), 'times');
     await compareLogs(setting);
-    await beside(setting, Number(values.samples));
-    await watches(setting, Math.min(100, Number(values.watches)), Number(values.watches));
+    await beside(setting, samples);
+    await openWatches(setting, Math.min(100, watches), watches);
   } finally {
     await setting.stop();
   }
@@ -151,7 +141,7 @@ async function beside(setting: Setting, count: number): Promise<void> {
 }
 
 /** Opens watches, and changes an object until all have seen it. */
-async function watches(setting: Setting, ...counts: number[]): Promise<void> {
+async function openWatches(setting: Setting, ...counts: number[]): Promise<void> {
   const [direct, proxied] = setting.ways;
   const stop = new AbortController();
   const before = await setting.usage();

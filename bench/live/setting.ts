@@ -8,9 +8,9 @@ import { kubeconfigText } from '../../e2e/testbed/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import { configMaps, KubeClient, type KubeObject, namespaces } from '../../lib/kube/index.ts';
 import { issueCertificate } from '../../lib/pki/index.ts';
+import { inParallel } from '../in-parallel.ts';
 import { otherPrograms } from '../other.ts';
-import { inParallel } from '../scale/in-parallel.ts';
-import { type Usage, usageOf } from '../scale/process-meter.ts';
+import { type Usage, usageOf } from '../process-meter.ts';
 
 /** The namespace that the Application deploys into. */
 export const shop = 'shop';

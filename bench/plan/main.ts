@@ -1,11 +1,11 @@
 import { execFile } from 'node:child_process';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { parseArgs, promisify } from 'node:util';
+import { promisify } from 'node:util';
+import { benchOptions } from '../options.ts';
 import type { Plot } from '../report/plots.ts';
 import { svgOf } from '../report/svg.ts';
-import { amount } from '../scale/options.ts';
-import { print, table } from '../scale/table.ts';
+import { print, table } from '../table.ts';
 import type { EngineFigures } from './engine.ts';
 import { fleetNeeds, type MeasuredFleet, type PlannedFleet, type UnitCosts, unitCosts, wallsOf } from './model.ts';
 import { measureFleet, type SmallFleet } from './units.ts';
@@ -40,31 +40,21 @@ interface Figures {
 
 /** Runs the benchmark, prints its tables and writes its plots. */
 export async function benchPlan(args: string[]): Promise<void> {
-  const { values } = parseArgs({
-    args,
-    options: {
-      clusters: { type: 'string', default: '10000' },
-      applications: { type: 'string', default: '500000' },
-      replicas: { type: 'string', default: '3' },
-      'changes-per-second': { type: 'string', default: '500' },
-      quick: { type: 'boolean', default: false },
-      from: { type: 'string' },
-      output: { type: 'string', default: 'dist/bench' },
-      help: { type: 'boolean' },
-    },
+  const options = benchOptions(args, help, {
+    clusters: 10_000,
+    applications: 500_000,
+    replicas: 3,
+    'changes-per-second': 500,
+    quick: false,
+    from: '',
+    output: 'dist/bench',
   });
-  if (values.help) {
-    process.stdout.write(help);
+  if (options === undefined) {
     return;
   }
-  const fleet: PlannedFleet = {
-    clusters: amount('clusters', values.clusters),
-    applications: amount('applications', values.applications),
-    replicas: amount('replicas', values.replicas),
-    changesPerSecond: amount('changes-per-second', values['changes-per-second']),
-  };
-  const figures = values.from === undefined ? await measure(fleet, values.quick) : await readFigures(values.from);
-  const output = resolve(values.output);
+  const fleet: PlannedFleet = { ...options, changesPerSecond: options['changes-per-second'] };
+  const figures = options.from === '' ? await measure(fleet, options.quick) : await readFigures(options.from);
+  const output = resolve(options.output);
   await mkdir(output, { recursive: true });
   await writeFile(join(output, 'plan.json'), `${JSON.stringify(figures, null, 2)}\n`);
   for (const [name, plot] of Object.entries(tell(fleet, figures))) {
@@ -95,9 +85,7 @@ async function engineOf({ agents, perAgent }: SmallFleet): Promise<EngineFigures
     '--expose-gc',
     `--max-old-space-size=${heapMegabytes}`,
     script,
-    `--agents=${agents}`,
-    `--applications=${perAgent}`,
-    `--changes=${changes}`,
+    JSON.stringify({ agents, perAgent, changes }),
   ]);
   return JSON.parse(stdout) as EngineFigures;
 }

@@ -1,13 +1,13 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { pairApplications as applicationType, freePort } from '../../e2e/pair/index.ts';
+import { freePort } from '../../e2e/pair/index.ts';
 import { agentNames, Generator } from '../load/generator.ts';
-import { applicationName, type Hub, startScaleHub } from '../scale/hub.ts';
-import { inParallel } from '../scale/in-parallel.ts';
+import { usageOf } from '../process-meter.ts';
+import { editSome } from '../scale/edits.ts';
+import { type Hub, startScaleHub } from '../scale/hub.ts';
 import { type Principal, startPrincipal } from '../scale/principal.ts';
-import { usageOf } from '../scale/process-meter.ts';
-import { print } from '../scale/table.ts';
+import { print } from '../table.ts';
 
 /** A fleet that is small enough for this machine. */
 export interface SmallFleet {
@@ -31,7 +31,6 @@ export interface FleetCosts {
 }
 
 const changes = 1_000;
-const changesPerSecond = 100;
 const settleMs = 8_000;
 
 /**
@@ -76,7 +75,7 @@ export async function measureFleet({ agents, perAgent }: SmallFleet): Promise<Fl
     await sleep(settleMs);
     const idle = await processors();
     const began = performance.now();
-    await change(hub, names, perAgent);
+    await editSome(hub, names, { perAgent, count: changes });
     await sleep(settleMs);
     const changed = await processors();
     const idles = (performance.now() - began) / settleMs;
@@ -108,16 +107,4 @@ async function heapOf(hub: Hub): Promise<number> {
     throw new Error('the API server says nothing about its heap');
   }
   return Number(found) / 2;
-}
-
-async function change(hub: Hub, names: readonly string[], perAgent: number): Promise<void> {
-  const began = performance.now();
-  const all = Array.from({ length: changes }, (_, index) => index);
-  await inParallel(all, 16, async (index) => {
-    await sleep(Math.max(0, began + (index / changesPerSecond) * 1000 - performance.now()));
-    const namespace = names[index % names.length] ?? '';
-    const name = applicationName(Math.floor(index / names.length) % perAgent);
-    const spec = { source: { targetRevision: `change-${index}` } };
-    await hub.cluster.client.mergePatch(applicationType, { namespace, name }, { spec });
-  });
 }

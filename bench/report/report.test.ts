@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { latencies } from '../figures.ts';
-import { table } from '../scale/table.ts';
+import { table } from '../table.ts';
 import { benchSubjects } from './main.ts';
 import { reportOf } from './page.ts';
 import { plotsOf } from './plots.ts';

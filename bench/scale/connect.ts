@@ -1,10 +1,10 @@
 import { percentile } from '../figures.ts';
 import { agentNames, Generator } from '../load/generator.ts';
+import { benchOptions } from '../options.ts';
+import { usageOf } from '../process-meter.ts';
+import { megabytes, print, seconds, table } from '../table.ts';
 import { type Hub, startScaleHub } from './hub.ts';
-import { scaleOptions } from './options.ts';
 import { type Principal, startPrincipal } from './principal.ts';
-import { usageOf } from './process-meter.ts';
-import { megabytes, print, seconds, table } from './table.ts';
 
 const help = `Usage: npm run bench -- connect [--agents N] [--applications N] [--token-key-bits N]
 
@@ -19,7 +19,7 @@ the moment when the principal serves agents, and so do CPU seconds; agents that 
 
 /** Runs the benchmark and prints its table. */
 export async function benchConnect(args: string[]): Promise<void> {
-  const options = scaleOptions(args, help, { agents: 1_000, applications: 5_000, 'token-key-bits': 2048 });
+  const options = benchOptions(args, help, { agents: 1_000, applications: 5_000, 'token-key-bits': 2048 });
   if (options === undefined) {
     return;
   }

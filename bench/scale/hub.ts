@@ -12,9 +12,9 @@ import {
   issueCertificate,
   type KeyCertificate,
 } from '../../lib/pki/index.ts';
-import { inParallel } from './in-parallel.ts';
+import { inParallel } from '../in-parallel.ts';
+import { type RequestCounts, servedRequests } from '../requests.ts';
 import { realisticApplication } from './realistic.ts';
-import { type RequestCounts, servedRequests } from './requests.ts';
 
 /** As many requests as a small API server works on without queueing. */
 const width = 32;

@@ -1,13 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { pairApplications as applicationType } from '../../e2e/pair/index.ts';
 import { agentNames, Generator } from '../load/generator.ts';
-import { applicationName, type Hub, startScaleHub } from './hub.ts';
-import { inParallel } from './in-parallel.ts';
-import { scaleOptions } from './options.ts';
+import { benchOptions } from '../options.ts';
+import { describedProcesses, processesOf, secondsBetween, usageHeading, usageRows } from '../processes.ts';
+import { countsBetween, describedRequests } from '../requests.ts';
+import { megabytes, milliseconds, print, seconds, table } from '../table.ts';
+import { editSome } from './edits.ts';
+import { type Hub, startScaleHub } from './hub.ts';
 import { type Principal, startPrincipal } from './principal.ts';
-import { describedProcesses, processesOf, usageHeading, usageRows } from './processes.ts';
-import { describedRequests, requestsBetween } from './requests.ts';
-import { megabytes, milliseconds, print, seconds, table } from './table.ts';
 
 const help = `Usage: npm run bench -- many [--agents N] [--applications N] [--changes N] [--limit SECONDS]
 
@@ -18,11 +17,10 @@ the processors and asked of the hub's API server is told for each part; they sha
 
   --agents N         (500)
   --applications N   on the hub, for all agents together (50000)
-  --changes N        Applications that are changed, of agents taken at random (2000)
+  --changes N        edits, of one agent after the other (2000)
   --limit SECONDS    for how long each part is waited for; then it is said how far it came (600)
 `;
 
-const changesPerSecond = 100;
 const idleSeconds = 10;
 /** Nothing of what is asked of the hub's API server after so much silence belongs to what was before. */
 const settleMs = 3_000;
@@ -35,7 +33,7 @@ interface Options {
 
 /** Runs the benchmark and prints its tables. */
 export async function benchMany(args: string[]): Promise<void> {
-  const options = scaleOptions(args, help, { agents: 500, applications: 50_000, changes: 2_000, limit: 600 });
+  const options = benchOptions(args, help, { agents: 500, applications: 50_000, changes: 2_000, limit: 600 });
   if (options === undefined) {
     return;
   }
@@ -83,10 +81,11 @@ async function measured(hub: Hub, names: readonly string[], options: Options): P
   try {
     principal = await startPrincipal(hub);
     const { server, startSeconds } = principal;
-    generator = await Generator.start({ server, pki: hub.pki, agents: names, applications: perAgent });
+    const fleet = await Generator.start({ server, pki: hub.pki, agents: names, applications: perAgent });
     print(`The principal has started after ${seconds(startSeconds)}; ${names.length} agents connect …`);
-    const context = { hub, principal, generator };
-    const first = await untilInSync(`${size}, have nothing`, context, options, () => generator?.connect() ?? 0);
+    generator = fleet;
+    const context = { hub, principal, generator: fleet };
+    const first = await untilInSync(`${size}, have nothing`, context, options, () => fleet.connect());
     if (first === undefined) {
       return [[size, ...startOf(principal), 'not reached']];
     }
@@ -94,8 +93,8 @@ async function measured(hub: Hub, names: readonly string[], options: Options): P
     await settled(principal);
     const idle = await rate(principal, () => sleep(idleSeconds * 1000));
     const before = await hub.requests();
-    const busy = await rate(principal, () => changeSome(hub, names, options, generator));
-    const made = requestsBetween(before, await hub.requests());
+    const busy = await rate(principal, () => changeSome(hub, names, options, fleet));
+    const made = countsBetween(before, await hub.requests());
     const perChange = ((busy.cpuSeconds - (idle.cpuSeconds / idle.seconds) * busy.seconds) / options.changes) * 1000;
     // The change itself is one.
     const writes = ((made.get('PATCH applications') ?? 0) - options.changes) / options.changes;
@@ -162,19 +161,23 @@ async function untilInSync(
   begin: () => number,
 ): Promise<string[] | undefined> {
   const { hub, principal, generator } = context;
-  const [processes, requests, counts] = await Promise.all([processesOf(context), hub.requests(), generator.count()]);
+  const [processes, requests, counts] = await Promise.all([
+    processesOf(hub.cluster, context),
+    hub.requests(),
+    generator.count(),
+  ]);
   const events = await eventsOf(principal);
   const began = begin();
   const elapsed = () => (performance.timeOrigin + performance.now() - began) / 1000;
   const left = await generator.inSyncWithin(began, limit * 1000, async () => {
-    const [described, used] = await Promise.all([generator.described(), processesOf(context)]);
+    const [described, used] = await Promise.all([generator.described(), processesOf(hub.cluster, context)]);
     print(` after ${elapsed().toFixed(0)} s: ${described}\n   ${describedProcesses(used)}`);
   });
   const lasted = elapsed();
-  const used = await processesOf(context);
+  const used = await processesOf(hub.cluster, context);
   const now = await eventsOf(principal);
   await sleep(settleMs);
-  const asked = requestsBetween(requests, await hub.requests());
+  const asked = countsBetween(requests, await hub.requests());
   const { losses } = await generator.count();
   print(`\n${table(usageHeading(`${what}: until all are in sync`), usageRows(processes, used))}`);
   print(` events sent to agents: ${now.sent - events.sent}, received: ${now.received - events.received}`);
@@ -187,8 +190,7 @@ async function untilInSync(
     return undefined;
   }
   print('');
-  const cpu = (used.get('principal')?.cpuSeconds ?? 0) - (processes.get('principal')?.cpuSeconds ?? 0);
-  return [seconds(lasted), seconds(cpu)];
+  return [seconds(lasted), seconds(secondsBetween(processes, used)('principal'))];
 }
 
 async function eventsOf(principal: Principal): Promise<{ sent: number; received: number }> {
@@ -199,29 +201,18 @@ async function eventsOf(principal: Principal): Promise<{ sent: number; received:
   return { sent, received };
 }
 
-/** Changes the specs of Applications at a steady pace, and waits until all agents have the changes. */
+/** Edits Applications, and waits until all agents have the changes. */
 async function changeSome(
   hub: Hub,
   names: readonly string[],
   { perAgent, changes, limit }: Options,
-  generator: Generator | undefined,
+  generator: Generator,
 ): Promise<void> {
-  const { client } = hub.cluster;
-  const before = (await generator?.count())?.changesReceived ?? 0;
+  const before = (await generator.count()).changesReceived;
   const began = performance.now();
-  const indices = Array.from({ length: changes }, (_, index) => index);
-  await inParallel(indices, 16, async (index) => {
-    const wait = began + (index / changesPerSecond) * 1000 - performance.now();
-    if (wait > 0) {
-      await sleep(wait);
-    }
-    const namespace = names[Math.floor(Math.random() * names.length)] ?? '';
-    const name = applicationName(Math.floor(Math.random() * perAgent));
-    const spec = { source: { targetRevision: `change-${index}-${Date.now()}` } };
-    await client.mergePatch(applicationType, { namespace, name }, { spec });
-  });
-  while (((await generator?.count())?.changesReceived ?? 0) - before < changes) {
-    // Two changes of one Application may travel as one, when the first is not acknowledged yet.
+  await editSome(hub, names, { perAgent, count: changes });
+  while ((await generator.count()).changesReceived - before < changes) {
+    // Two edits of one Application may travel as one, when the first is not acknowledged yet.
     if ((await isQuiet(generator)) || performance.now() - began > limit * 1000) {
       return;
     }
@@ -241,10 +232,10 @@ async function settled(principal: Principal): Promise<void> {
 }
 
 /** Whether agents got nothing for a second. */
-async function isQuiet(generator: Generator | undefined): Promise<boolean> {
-  const before = (await generator?.count())?.changesReceived;
+async function isQuiet(generator: Generator): Promise<boolean> {
+  const before = (await generator.count()).changesReceived;
   await sleep(1_000);
-  return before === (await generator?.count())?.changesReceived;
+  return before === (await generator.count()).changesReceived;
 }
 
 async function rate(

@@ -1,4 +1,4 @@
-import type { KubeClient } from '../../lib/kube/index.ts';
+import type { KubeClient } from '../lib/kube/index.ts';
 
 /** How often something was asked of an API server, by verb and resource: `PATCH applications`. */
 export type RequestCounts = ReadonlyMap<string, number>;
@@ -23,13 +23,18 @@ export async function servedRequests(client: KubeClient): Promise<RequestCounts>
   return counts;
 }
 
-/** What was asked between two counts; the most frequent first. */
-export function requestsBetween(before: RequestCounts, after: RequestCounts): RequestCounts {
+/** What came between two counts; the most frequent first. */
+export function countsBetween(before: RequestCounts, after: RequestCounts): RequestCounts {
   const all = Array.from(after, ([key, count]) => [key, count - (before.get(key) ?? 0)] as const);
   return new Map(all.filter(([, count]) => count > 0).sort(([, a], [, b]) => b - a));
 }
 
-/** In one line, without what anybody asks who is connected to an API server at all. */
+/** The sum of all counts. */
+export function total(counts: RequestCounts): number {
+  return [...counts.values()].reduce((sum, count) => sum + count, 0);
+}
+
+/** In one line. */
 export function describedRequests(requests: RequestCounts): string {
   const told = Array.from(requests, ([key, count]) => `${key} ${count}`);
   return told.length === 0 ? 'none' : told.join(', ');
