@@ -10,7 +10,7 @@ import { clusterNames, enroll, enrolledClusters, register, select, startControll
 import { type ControllerProcess, startControllerProcess } from './controller/process.ts';
 import { startWorkAgents } from './controller/work-agents.ts';
 import { benchOptions } from './options.ts';
-import { inHalfAGibibyte, inTwoGibibytes, isWell, type MeasuredProgram, programIn, startProgram } from './program.ts';
+import { inHalfAGibibyte, inTwoGibibytes, isWell, type MeasuredProgram, programIn, startMeasured } from './program.ts';
 import { applicationName } from './scale/hub.ts';
 import { realisticApplication } from './scale/realistic.ts';
 import { megabytes, print, seconds, table } from './table.ts';
@@ -81,7 +81,7 @@ async function restOfPair(from: string, lasting: number): Promise<Rest[]> {
     }
     const start = async (role: string, cluster: SharedCluster, nodeOptions: string, args: readonly string[]) => {
       const [health, metrics] = await Promise.all([freePort(), freePort()]);
-      const program = await startProgram({
+      const program = await startMeasured({
         command: [
           ...programIn('argocd-agent', from),
           role,

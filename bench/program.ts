@@ -22,7 +22,7 @@ export interface MeasuredProgram {
  * @param options.isReady receives the program's log
  * @throws Error with the end of its log when it ends instead
  */
-export async function startProgram(options: {
+export async function startMeasured(options: {
   command: readonly [program: string, ...args: string[]];
   logFile: string;
   nodeOptions: string;

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { freePort } from '../../e2e/pair/index.ts';
 import type { Cluster } from '../../e2e/testbed/index.ts';
-import { inHalfAGibibyte, type MeasuredProgram, programIn, startProgram } from '../program.ts';
+import { inHalfAGibibyte, type MeasuredProgram, programIn, startMeasured } from '../program.ts';
 import { controllerAccount } from './hub.ts';
 
 /** The controller under test, a process of its own. */
@@ -18,7 +18,7 @@ export interface ControllerProcess extends MeasuredProgram {
  */
 export async function startControllerProcess(hub: Cluster, from?: string): Promise<ControllerProcess> {
   const [health, metrics] = await Promise.all([freePort(), freePort()]);
-  const program = await startProgram({
+  const program = await startMeasured({
     command: [
       ...programIn('gitops-controller', from),
       // With a token, like a pod: an administrator's client certificate would be verified again for each request.

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { freePort, namespace } from '../../e2e/pair/index.ts';
 import { otherPrograms } from '../other.ts';
-import { inTwoGibibytes, isWell, type MeasuredProgram, programIn, startProgram } from '../program.ts';
+import { inTwoGibibytes, isWell, type MeasuredProgram, programIn, startMeasured } from '../program.ts';
 import type { Hub } from './hub.ts';
 
 /** The principal under test, a process of its own. */
@@ -20,7 +20,7 @@ export interface Principal extends MeasuredProgram {
 export async function startPrincipal(hub: Hub, args: readonly string[] = []): Promise<Principal> {
   const [port, metricsPort, healthPort] = await Promise.all([freePort(), freePort(), freePort()]);
   const other = otherPrograms().principal;
-  const program = await startProgram({
+  const program = await startMeasured({
     command: [
       ...(other === undefined ? programIn('argocd-agent') : ([other] as const)),
       'principal',

@@ -37,12 +37,16 @@ test('the page about the installation names the versions of Helm that charts are
   expect(read('docs/install.md')).toContain(`| Helm | 4 or 3 (tested with ${tested.join(' and ')}) |`);
 });
 
-test('the list of benchmarks has them all', () => {
+test('the list of benchmarks has them all, and no page names another', () => {
   const [, list = ''] = read('bench/main.ts').split('const benchmarks');
   const names = Array.from(list.matchAll(/^ {2}(\w+): \{$/gm), ([, name]) => name);
-  expect(names.length).toBeGreaterThan(10);
-  const page = read('bench/README.md');
-  expect(names.filter((name) => !page.includes(`npm run bench -- ${name}`))).toEqual([]);
+  const namedIn = (page: string) => Array.from(read(page).matchAll(/npm run bench -- ([a-z]+)/g), ([, name]) => name);
+  expect(names.length).toBeGreaterThan(5);
+  expect(namedIn('bench/README.md').sort()).toEqual(names.sort());
+  const pages = globSync(['*.md', 'docs/*.md', 'e2e/*.md'], { cwd: root });
+  expect(pages.length).toBeGreaterThan(20);
+  const others = pages.map((page) => [page, namedIn(page).filter((name) => !names.includes(name))] as const);
+  expect(others.filter(([, unknown]) => unknown.length > 0)).toEqual([]);
 });
 
 /** The newest Go that a tool asks for, without the patch. */
