@@ -14,7 +14,6 @@ import { troubles } from './troubles.ts';
 export * from './endpoint.ts';
 export * from './guestbook.ts';
 export * from './kinds.ts';
-export * from './logs.ts';
 export * from './ports.ts';
 export * from './principal.ts';
 export * from './troubles.ts';
