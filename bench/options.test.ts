@@ -15,7 +15,12 @@ test('options have the kinds of their defaults', () => {
 });
 
 test.each(['many', '-1', ' '])('%j is not a number', (text) => {
-  expect(() => benchOptions([`--agents=${text}`], 'help', defaults)).toThrow(`--agents takes a number, not "${text}"`);
+  expect(() => benchOptions([`--agents=${text}`], 'help', defaults)).toThrow(
+    expect.objectContaining({
+      message: `--agents takes a number, not "${text}"`,
+      code: expect.stringMatching(/^ERR_PARSE_ARGS/),
+    }),
+  );
 });
 
 test('an option that does not exist is refused, and --help prints the help', () => {

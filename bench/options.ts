@@ -45,7 +45,9 @@ export function benchOptions<Defaults extends Readonly<Record<string, Default>>>
 function amount(option: string, text: string): number {
   const value = Number(text);
   if (!Number.isFinite(value) || value < 0 || text.trim() === '') {
-    throw new Error(`--${option} takes a number, not "${text}"`);
+    // As parseArgs refuses what it does not know.
+    const code = 'ERR_PARSE_ARGS_INVALID_OPTION_VALUE';
+    throw Object.assign(new TypeError(`--${option} takes a number, not "${text}"`), { code });
   }
   return value;
 }

@@ -19,6 +19,7 @@ import {
   type WireServer,
 } from '../../lib/wire/index.ts';
 import { LoadFleet } from './fleet.ts';
+import { Generator } from './generator.ts';
 import { agentCertificates } from './pki.ts';
 import type { LoadReport } from './protocol.ts';
 
@@ -140,4 +141,21 @@ test('what an agent has it tells when it is asked, and what it has not', async (
   send('agent-0000', gone);
   await until(() => isAcknowledged(gone));
   expect(fleet.counts().applications).toBe(0);
+});
+
+test('a generator has its agents in a process of its own, and tells how they stand', async () => {
+  const [name, at] = ['agent-0002', `127.0.0.1:${server.port}`];
+  const generator = await Generator.start({ server: at, pki: folder, agents: [name], applications: 1 });
+  try {
+    expect(sessions.has(name)).toBe(false);
+    const began = generator.connect();
+    await until(() => sessions.has(name));
+    expect(await generator.inSyncWithin(began, 0)).toBe(1);
+    send(name, objectEvent(targets.application, eventTypes.create, application(name, '5'), origin));
+    await generator.allInSync(began);
+    expect(await generator.count()).toMatchObject({ connected: 1, inSync: 1, applications: 1, changesReceived: 1 });
+  } finally {
+    await generator.stop();
+  }
+  await expect(generator.count()).rejects.toThrow('the load generator ended with code 0');
 });

@@ -21,7 +21,9 @@ export class Generator {
   #lastLoss = 'none';
   readonly #agents: readonly string[];
   readonly #process: ChildProcess;
-  readonly #counts: ((counts: Counts) => void)[] = [];
+  /** What was asked and is not answered, by its number. */
+  readonly #questions = new Map<number, PromiseWithResolvers<Counts>>();
+  #asked = 0;
   readonly #watchers = new Set<() => void>();
   readonly #ready = Promise.withResolvers<void>();
   #ended: string | undefined;
@@ -33,7 +35,9 @@ export class Generator {
     this.#process.on('message', (report: LoadReport) => this.#take(report));
     this.#process.on('exit', (code) => {
       this.#ended = `the load generator ended with code ${code}`;
-      this.#ready.reject(new Error(this.#ended));
+      for (const { reject } of [this.#ready, ...this.#questions.values()]) {
+        reject(new Error(this.#ended));
+      }
       for (const look of this.#watchers) {
         look();
       }
@@ -104,14 +108,15 @@ export class Generator {
   }
 
   /** How things stand now. */
-  count(): Promise<Counts> {
-    return new Promise((resolve, reject) => {
-      if (this.#ended !== undefined) {
-        reject(new Error(this.#ended));
-      }
-      const id = this.#counts.push(resolve) - 1;
-      this.#tell({ do: 'count', id });
-    });
+  async count(): Promise<Counts> {
+    if (this.#ended !== undefined) {
+      throw new Error(this.#ended);
+    }
+    const id = this.#asked++;
+    const question = Promise.withResolvers<Counts>();
+    this.#questions.set(id, question);
+    this.#tell({ do: 'count', id });
+    return question.promise;
   }
 
   /** Ends it, and with it all connections. */
@@ -137,7 +142,8 @@ export class Generator {
         this.inSync.set(report.agent, report.at);
         break;
       case 'counted':
-        this.#counts[report.id]?.(report);
+        this.#questions.get(report.id)?.resolve(report);
+        this.#questions.delete(report.id);
         break;
       case 'lost':
         this.#lastLoss = report.why;
