@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { type ArgoObject, application, type Pair, pairApplications, startPair } from '../e2e/pair/index.ts';
 import { Informer, type KubeClient, namespaces } from '../lib/kube/index.ts';
 import { latencies, latencyHeading, percentile } from './figures.ts';
+import { inParallel } from './in-parallel.ts';
 import { benchOptions } from './options.ts';
 import { otherPrograms } from './other.ts';
 
@@ -162,13 +163,9 @@ async function burst({ hub, managed }: Way, count: number, prefix: string): Prom
   const missing = new Set(names);
   const complete = seen(managed.informer, (a) => missing.delete(a.metadata.name) && missing.size === 0);
   const begin = performance.now();
-  const queue = [...names];
-  const worker = async () => {
-    for (let name = queue.pop(); name !== undefined; name = queue.pop()) {
-      await hub.client.create(pairApplications, application({ name, namespace: hub.namespace }));
-    }
-  };
-  await Promise.all(Array.from({ length: 50 }, worker));
+  await inParallel(names, 50, (name) =>
+    hub.client.create(pairApplications, application({ name, namespace: hub.namespace })),
+  );
   const ms = (await complete) - begin;
   const gone = absent(managed.informer, new Set(names));
   await Promise.all(names.map((name) => hub.client.delete(pairApplications, { namespace: hub.namespace, name })));

@@ -162,10 +162,8 @@ export class SimulatedAgent {
     this.#reports.connected({ send: (delivery) => this.#sendReport(stream, delivery) });
     if (!this.#hasIntroducedItself) {
       this.#hasIntroducedItself = true;
-      this.#announce();
-      const list = Array.from(this.#holdings.values(), ({ kind, name, sourceUid: uid }) => ({ kind, name, uid }));
-      // `complete`: all of it was told before. This project's agents say so; others leave the word out of what they read.
-      const checksum = resourceListChecksum(list);
+      // It has nothing. `complete`: nothing is left to tell. This project's agents say so; others do not read the word.
+      const checksum = resourceListChecksum([]);
       this.#ask(eventTypes.requestSyncedResourceList, { checksum, complete: true });
     }
   }
