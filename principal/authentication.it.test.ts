@@ -34,14 +34,14 @@ afterAll(async () => {
 });
 
 async function startPrincipal(...args: string[]): Promise<{ program: Program; port: number }> {
-  const { program, port } = await pair.otherPrincipal(['--destination-based-mapping', ...args]);
+  const { program, port } = await pair.newPrincipal({ args: ['--destination-based-mapping', ...args] });
   onTestFinished(() => void program.stop());
   program.start();
   return { program, port };
 }
 
 async function startAgent(port: number, ...args: string[]): Promise<Program> {
-  const agent = await pair.otherAgent(['--destination-based-mapping', `--server-port=${port}`, ...args]);
+  const agent = await pair.otherAgent({ server: port, args: ['--destination-based-mapping', ...args] });
   onTestFinished(() => void agent.stop());
   agent.start();
   return agent;
@@ -90,7 +90,7 @@ test('userpass: name and password; the agent is out as soon as its user is gone'
 test('mtls:uri: a SPIFFE ID in the certificate; a new SVID is taken without a restart', async () => {
   const { program, port } = await startPrincipal('--auth=mtls:uri:^spiffe://example\\.org/agent/([^/]+)$');
   const foreign = await writeSvid('spiffe://elsewhere.org/agent/cluster1');
-  const agent = await startAgent(port, '--creds=mtls:any', ...foreign);
+  const agent = await startAgent(port, ...foreign);
   await program.says(/URIs: spiffe:\/\/elsewhere\.org\/agent\/cluster1.* does not match/);
   await writeSvid(idOf(pair.name));
   await delivers('by-uri', program, agent);
@@ -130,7 +130,7 @@ test('the SPIFFE Workload API gives the agent its certificate, and the principal
   await give(near, 'spiffe://example.org/principal');
   const auth = '--auth=mtls:uri:^spiffe://example\\.org/agent/([^/]+)$';
   const { program, port } = await startPrincipal(auth, `--spiffe-endpoint-socket=${near.address}`);
-  const agent = await startAgent(port, '--creds=mtls:any', `--spiffe-endpoint-socket=${far.address}`);
+  const agent = await startAgent(port, `--spiffe-endpoint-socket=${far.address}`);
   await agent.says(/no identity is registered for this workload/);
   await give(far, idOf(pair.name), pair.authority);
   await program.says(/not a CA that this principal trusts/);

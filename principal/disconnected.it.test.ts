@@ -10,7 +10,7 @@ const logs = () => ({
 });
 
 beforeAll(async () => {
-  pair = await startPair({ principalArgs: ['--agent-disconnect-grace-period=2s'] });
+  pair = await startPair({ principal: { args: ['--agent-disconnect-grace-period=2s'] } });
   for (const name of [pair.name, autonomous]) {
     await pair.hub.client.create(namespaces, { metadata: { name } });
   }

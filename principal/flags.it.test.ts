@@ -23,19 +23,18 @@ const logs = () => ({
 beforeAll(async () => {
   profiles = await freePort();
   pair = await startPair({
-    principalArgs: [
-      '--insecure-tls-generate',
-      `--pprof-port=${profiles}`,
-      '--full-detail=all',
-      '--label-selector=fleet=yes',
-      '--enable-websocket',
-    ],
-    agentArgs: [
-      '--insecure-tls',
-      '--enable-websocket',
-      '--buffer-informer-event-interval=1500ms',
-      '--full-detail=events',
-    ],
+    principal: {
+      args: [
+        '--insecure-tls-generate',
+        `--pprof-port=${profiles}`,
+        '--full-detail=all',
+        '--label-selector=fleet=yes',
+        '--enable-websocket',
+      ],
+    },
+    agent: {
+      args: ['--insecure-tls', '--enable-websocket', '--buffer-informer-event-interval=1500ms', '--full-detail=events'],
+    },
   });
   await pair.hub.client.create(namespaces, { metadata: { name: pair.name } });
 });

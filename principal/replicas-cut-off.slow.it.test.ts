@@ -17,14 +17,6 @@ import { leases, namespaces } from '../lib/kube/index.ts';
 
 // Two principals of one hub; the first reaches the API server through a network that fails.
 
-const flags = ['--enable-replicas'];
-
-/** The flags of one that the other one reaches. */
-async function linked(): Promise<string[]> {
-  const address = `127.0.0.1:${await freePort()}`;
-  return [`--replica-listen=${address}`, `--replica-address=${address}`];
-}
-
 let pair: Pair;
 let first: { program: Program; port: number };
 let second: { program: Program; port: number };
@@ -38,14 +30,14 @@ const logs = () => ({
 
 beforeAll(async () => {
   service = await startNetwork(() => ({ host: '127.0.0.1', port: target }));
-  pair = await startPair({ idle: true, agentArgs: [`--server-port=${service.port}`] });
+  pair = await startPair({ idle: true, agent: { server: service.port } });
   const kubeconfig = await readFile(pair.hub.kubeconfig, 'utf8');
   const [, host = '', port = ''] = /https:\/\/([\w.]+):(\d+)/.exec(kubeconfig) ?? [];
   way = await startNetwork(() => ({ host, port: Number(port) }));
   const other = join(tmpdir(), `kubeconfig-${process.pid}`);
   await writeFile(other, kubeconfig.replace(`https://${host}:${port}`, `https://${host}:${way.port}`));
-  first = await pair.otherPrincipal([...flags, ...(await linked()), `--kubeconfig=${other}`]);
-  second = await pair.otherPrincipal([...flags, ...(await linked())]);
+  first = await pair.newPrincipal({ replica: { listen: await freePort() }, kubeconfig: other });
+  second = await pair.newPrincipal({ replica: { listen: await freePort() } });
   await pair.hub.client.create(namespaces, { metadata: { name: pair.name } });
   target = first.port;
   first.program.start();

@@ -6,7 +6,7 @@ import { leases, namespaces } from '../lib/kube/index.ts';
 
 // Two principals of one hub, as processes, with a real agent that reaches either of them through one address.
 
-const flags = ['--enable-replicas', '--agent-disconnect-grace-period=2s'];
+const args = ['--enable-replicas', '--agent-disconnect-grace-period=2s'];
 
 let pair: Pair;
 let second: { program: Program; port: number; metricsPort: number };
@@ -20,8 +20,8 @@ const logs = () => ({
 
 beforeAll(async () => {
   service = await startNetwork(() => (target === 0 ? undefined : { host: '127.0.0.1', port: target }));
-  pair = await startPair({ principalArgs: flags, idle: true, agentArgs: [`--server-port=${service.port}`] });
-  second = await pair.otherPrincipal(flags);
+  pair = await startPair({ principal: { args }, idle: true, agent: { server: service.port } });
+  second = await pair.newPrincipal({ args });
   await pair.hub.client.create(namespaces, { metadata: { name: pair.name } });
   target = pair.principalPort;
   pair.principal.start();
@@ -73,7 +73,7 @@ test('an agent that has a second connection is handed over by its live holder', 
   const after = pair.principal.output.length;
   // The first process keeps its connection, as far as it knows, and cannot make another one.
   target = 0;
-  const other = await pair.otherAgent([]);
+  const other = await pair.otherAgent();
   other.start();
   await second.program.says(/handed over to another replica/);
   await pair.principal.says(/An agent is connected/, { after });

@@ -70,9 +70,9 @@ beforeAll(async () => {
     kubeconfigFor(pair.hub, 'argocd-agent-principal'),
     kubeconfigFor(pair.managed, 'argocd-agent-agent'),
   ]);
-  const other = await pair.otherPrincipal([`--kubeconfig=${hub}`]);
+  const other = await pair.newPrincipal({ kubeconfig: hub });
   principal = other.program;
-  agent = await pair.otherAgent([`--kubeconfig=${managed}`, `--server-port=${other.port}`]);
+  agent = await pair.otherAgent({ kubeconfig: managed, server: other.port });
   principal.start();
   agent.start();
   await agent.says(/Connected to the principal/);
@@ -113,8 +113,8 @@ test("with the rights of argocd-agent's own manifests everything is synchronised
 
 test('the mode is still pinned while the principal runs', async () => {
   await agent.stop();
-  const port = /agents.*port=(\d+)/.exec(principal.output)?.[1];
-  const impostor = await pair.otherAgent([`--server-port=${port}`, '--agent-mode=autonomous']);
+  const port = Number(/agents.*port=(\d+)/.exec(principal.output)?.[1]);
+  const impostor = await pair.otherAgent({ server: port, mode: 'autonomous' });
   impostor.start();
   await impostor.says(/this agent's mode is pinned to managed/);
   await impostor.stop();

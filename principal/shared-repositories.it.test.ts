@@ -15,6 +15,7 @@ import { type KubeClient, secrets } from '../lib/kube/index.ts';
 
 const url = 'https://git.example.com/team/shop.git';
 const source = { repoURL: url, path: '.', targetRevision: 'HEAD' };
+const mapping = ['--destination-based-mapping'];
 let pair: Pair;
 const logs = () => ({
   details: () => `${pair.principal.output.slice(-3_000)}\n---\n${pair.agent.output.slice(-3_000)}`,
@@ -22,8 +23,8 @@ const logs = () => ({
 
 beforeAll(async () => {
   pair = await startPair({
-    principalArgs: ['--destination-based-mapping'],
-    agentArgs: ['--destination-based-mapping'],
+    principal: { args: mapping },
+    agent: { args: mapping },
     idle: true,
   });
   const { client } = pair.hub;
@@ -64,10 +65,10 @@ test('without the flag, the Secrets stay on the hub', async () => {
 });
 
 test('with the flag, a cluster has those of its Applications, as long as it has them', async () => {
-  const { hub, otherPrincipal } = pair;
-  const { program, port } = await otherPrincipal(['--destination-based-mapping', '--share-repositories']);
+  const { hub, newPrincipal } = pair;
+  const { program, port } = await newPrincipal({ args: [...mapping, '--share-repositories'] });
   program.start();
-  const agent = await pair.otherAgent(['--destination-based-mapping', `--server-port=${port}`]);
+  const agent = await pair.otherAgent({ server: port, args: mapping });
   await pair.agent.stop();
   agent.start();
   await holds('shop', 'team');

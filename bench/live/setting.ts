@@ -48,8 +48,7 @@ export function configMap(name: string): KubeObject & { data: Record<string, str
 /** Starts everything, with so many objects and a log of so many bytes; the programs are processes of their own. */
 export async function startSetting(options: { objects: number; logBytes: number }): Promise<Setting> {
   const port = await freePort();
-  const principalArgs = [`--resource-proxy-listen=127.0.0.1:${port}`];
-  const pair = await startPair({ principalArgs, originals: { agent: otherPrograms().agent } });
+  const pair = await startPair({ principal: { resourceProxy: port }, originals: { agent: otherPrograms().agent } });
   try {
     await pair.principal.says(/resource proxy serves/);
     const { client, dir } = pair.managed;

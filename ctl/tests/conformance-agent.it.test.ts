@@ -28,7 +28,7 @@ test.each(modes)('a $mode agent, of argocd-agent', { timeout, tags: 'argocd-agen
 );
 
 async function passes({ agent, mode, most }: (typeof modes)[number] & { agent?: string | undefined }): Promise<void> {
-  const started = await startPair({ mode, idle: true, originals: { agent } });
+  const started = await startPair({ agent: { mode }, idle: true, originals: { agent } });
   pair = started;
   folder = mkdtempSync(join(tmpdir(), 'conformance-'));
   const file = (name: string, text: string) => {

@@ -13,7 +13,7 @@ let folder = '';
 const file = (name: string) => join(folder, name);
 
 async function start(principal: string | undefined): Promise<PrincipalHub> {
-  const started = await startHub({ originals: { principal } });
+  const started = await startHub({ original: principal });
   hub = started;
   folder = mkdtempSync(join(tmpdir(), 'conformance-'));
   const agent = 'conformance';

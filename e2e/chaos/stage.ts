@@ -4,14 +4,17 @@ import { namespaces } from '../../lib/kube/index.ts';
 import { createAuthority, generateJwtKey } from '../../lib/pki/index.ts';
 import { type Network, startNetwork } from '../network/index.ts';
 import {
+  agentLine,
   argoCdProgram,
   freePort,
   mapAgent,
   namespace,
   Program,
+  type ProgramLine,
   pairAppProjects,
   permissiveProject,
   prepareCluster,
+  principalLine,
   putArgoCdSettings,
 } from '../pair/index.ts';
 import type { Random } from '../random/index.ts';
@@ -168,10 +171,8 @@ export async function startStage(options: StageOptions): Promise<ChaosStage> {
       await writeFile(path, (await readFile(to.kubeconfig, 'utf8')).replaceAll(`:${port}`, `:${network.port}`));
       return { network, kubeconfig: path };
     };
-    const part = async (kind: 'principal' | 'agent', name: string, args: readonly string[]) => {
-      const [healthPort, metricsPort] = await Promise.all([freePort(), freePort()]);
-      const ports = [`--healthz-port=${healthPort}`, `--metrics-port=${metricsPort}`];
-      const program = new Program([kind, `--namespace=${namespace}`, ...ports, ...args], { NODE_OPTIONS: heaps[kind] });
+    const part = (kind: keyof typeof heaps, name: string, { args, healthPort }: ProgramLine) => {
+      const program = new Program(args, { NODE_OPTIONS: heaps[kind] });
       const made = new Part({ name, program, healthPort, boundBytes: memoryBounds[kind] });
       closing.push(() => made.close());
       return made;
@@ -217,33 +218,20 @@ export async function startStage(options: StageOptions): Promise<ChaosStage> {
       const principals = await Promise.all(
         Array.from({ length: options.replicas }, async (_, number): Promise<StagedPrincipal> => {
           const name = `${isPaired ? `${own.name}-` : ''}principal${number + 1}`;
-          const ports = await Promise.all([freePort(), freePort(), freePort(), freePort()]);
-          const [port, proxyPort, peerPort, adminPort] = ports;
+          const [proxyPort, peerPort, admin] = await Promise.all([freePort(), freePort(), freePort()]);
           const [api, peerWay] = await Promise.all([wayToApi(own, name), wayTo(peerPort)]);
-          const pairing = [
-            '--ha-enabled',
-            `--ha-preferred-role=${index === 0 ? 'primary' : 'replica'}`,
-            `--ha-peer-address=127.0.0.1:${followWays[1 - index]?.port}`,
-            `--ha-admin-port=${adminPort}`,
-            `--ha-lease-kubeconfig=${lease?.kubeconfig}`,
-            '--ha-lease-namespace=default',
-          ];
-          const program = await part('principal', name, [
-            `--kubeconfig=${api.kubeconfig}`,
-            '--allowed-namespaces=*',
-            '--listen-host=127.0.0.1',
-            `--listen-port=${port}`,
-            '--auth=mtls:subject:CN=([^,]+)',
-            `--resource-proxy-listen=127.0.0.1:${proxyPort}`,
-            '--disable-redis-proxy',
-            `--redis-server-address=127.0.0.1:${redis.port}`,
-            '--enable-replicas',
-            `--replica-listen=127.0.0.1:${peerPort}`,
-            `--replica-address=127.0.0.1:${peerWay.port}`,
-            ...(isPaired ? pairing : []),
-          ]);
-          const adminAddress = `127.0.0.1:${adminPort}`;
-          return { part: program, port, proxyPort, apiWay: api.network, peerWay, adminAddress };
+          const peer = followWays[1 - index]?.port;
+          const line = await principalLine({
+            kubeconfig: api.kubeconfig,
+            resourceProxy: proxyPort,
+            redis: redis.port,
+            replica: { listen: peerPort, reached: peerWay.port },
+            ...(peer === undefined ? {} : { ha: { role: index === 0 ? 'primary' : 'replica', peer, admin } }),
+            args: lease ? [`--ha-lease-kubeconfig=${lease.kubeconfig}`, '--ha-lease-namespace=default'] : [],
+          });
+          const adminAddress = `127.0.0.1:${admin}`;
+          const { port } = line;
+          return { part: part('principal', name, line), port, proxyPort, apiWay: api.network, peerWay, adminAddress };
         }),
       );
       const [setHealth, setMetrics, webhook] = await Promise.all([freePort(), freePort(), freePort()]);
@@ -283,16 +271,13 @@ export async function startStage(options: StageOptions): Promise<ChaosStage> {
         }
         const api = await wayToApi(own, name);
         const ways = await waysToHubs();
-        const program = await part('agent', `agent of ${name}`, [
-          `--kubeconfig=${api.kubeconfig}`,
-          '--creds=mtls:any',
-          // An address alone has no port of its own, as with argocd-agent.
-          ...(ways.length > 1
-            ? [`--server-address=${ways.map(({ port }) => `127.0.0.1:${port}`).join(',')}`]
-            : ['--server-address=127.0.0.1', `--server-port=${theFirst(ways).port}`]),
-          `--agent-mode=${mode}`,
-          `--redis-addr=127.0.0.1:${redis.port}`,
-        ]);
+        const line = await agentLine({
+          kubeconfig: api.kubeconfig,
+          server: ways.length > 1 ? ways.map(({ port }) => port) : theFirst(ways).port,
+          mode,
+          redis: redis.port,
+        });
+        const program = part('agent', `agent of ${name}`, line);
         return { name, mode, cluster: own, part: program, ways, apiWay: api.network };
       }),
     );

@@ -52,9 +52,9 @@ const history: { name: string; health: string | undefined; sync: string | undefi
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'rolling-sync-'));
   git = await startGitServer(join(folder, 'git'));
-  const mapping = ['--destination-based-mapping'];
-  pair = await startPair({ name: 'first', principalArgs: mapping, agentArgs: mapping }, () => startCluster());
-  rest = await pair.addAgent({ name: 'second', args: mapping });
+  const mapping = { args: ['--destination-based-mapping'] };
+  pair = await startPair({ name: 'first', principal: mapping, agent: mapping }, () => startCluster());
+  rest = await pair.addAgent({ name: 'second', ...mapping });
   const { client } = pair.hub;
   for (const cluster of [pair.managed, rest.cluster]) {
     nodes.push(await startNode({ cluster, dir: join(folder, `node-${nodes.length}`) }));

@@ -66,12 +66,8 @@ beforeAll(async () => {
   await git.commit('shop', { 'rollout.yaml': manifest }, 'A rollout');
   redis = await startRedis();
   const [resources, cache, port] = await Promise.all([freePort(), freePort(), freePort()]);
-  const principalArgs = [
-    `--resource-proxy-listen=127.0.0.1:${resources}`,
-    `--redis-proxy-listen=127.0.0.1:${cache}`,
-    `--redis-server-address=127.0.0.1:${redis.port}`,
-  ];
-  pair = await startPair({ idle: true, principalArgs }, () => startCluster({ audit: true }));
+  const setup = { resourceProxy: resources, redisProxy: cache, redis: redis.port };
+  pair = await startPair({ idle: true, principal: setup }, () => startCluster({ audit: true }));
   const { hub, managed, principal, name } = pair;
   principal.start();
   await Promise.all([
@@ -88,8 +84,8 @@ beforeAll(async () => {
     subjects: [{ kind: 'ServiceAccount', ...agentAccount }],
   } as never);
   const kubeconfig = await managed.kubeconfigFor({ serviceAccount: agentAccount });
-  const agentArgs = [`--kubeconfig=${kubeconfig}`, `--redis-addr=${await redisOfCluster()}`];
-  agent = await pair.otherAgent(agentArgs, managed, { REDIS_PASSWORD: 'secret' });
+  const args = [`--redis-addr=${await redisOfCluster()}`];
+  agent = await pair.otherAgent({ kubeconfig, args }, managed, { REDIS_PASSWORD: 'secret' });
   agent.start();
   await hub.client.create(fleetAppProjects, {
     metadata: { namespace, name: 'default' },

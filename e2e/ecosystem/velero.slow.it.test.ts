@@ -82,8 +82,8 @@ describe("Velero's own server", { tags: 'velero' }, () => {
 
     const restoring = await velero(newHub);
     await restoring.restore('hub', namespace);
-    const here = [`--kubeconfig=${newHub.kubeconfig}`, `--listen-port=${pair.principalPort}`];
-    newPrincipal = (await pair.otherPrincipal(here)).program;
+    const here = { kubeconfig: newHub.kubeconfig, port: pair.principalPort };
+    newPrincipal = (await pair.newPrincipal(here)).program;
     newPrincipal.start();
     await newPrincipal.says(/the hub was restored from a backup/);
     for (const name of [...names, 'late']) {

@@ -4,6 +4,7 @@ import { configMaps, type KubeObject, namespaces, type ResourceType, secrets } f
 import { issueCertificate, type KeyCertificate } from '../../lib/pki/index.ts';
 import {
   application,
+  type HubPrincipal,
   mapAgent,
   namespace,
   type PrincipalHub,
@@ -36,7 +37,7 @@ const mostLogged = 600_000;
  */
 export class Stage {
   readonly hub: PrincipalHub;
-  readonly byDestination: { readonly program: Program; readonly port: number; readonly metricsPort: number };
+  readonly byDestination: HubPrincipal;
   readonly #certificates: ReadonlyMap<string, KeyCertificate>;
   readonly #witness: Witness;
   #attackers: Attacker[] = [];
@@ -45,7 +46,7 @@ export class Stage {
 
   private constructor(
     hub: PrincipalHub,
-    byDestination: Stage['byDestination'],
+    byDestination: HubPrincipal,
     certificates: ReadonlyMap<string, KeyCertificate>,
   ) {
     this.hub = hub;
@@ -60,11 +61,10 @@ export class Stage {
     });
   }
 
-  /** Everything runs and the witness is in step when it resolves. */
-  static async open(options: { principalArgs?: readonly string[] } = {}): Promise<Stage> {
-    const { principalArgs = [] } = options;
-    const hub = await startHub({ principalArgs });
-    const byDestination = await hub.otherPrincipal(['--destination-based-mapping', ...principalArgs]);
+  /** Everything runs and the witness is in step when it resolves. `args` are for both principals. */
+  static async open(args: readonly string[] = []): Promise<Stage> {
+    const hub = await startHub({ principal: { args } });
+    const byDestination = await hub.newPrincipal({ args: ['--destination-based-mapping', ...args] });
     const { client } = hub.hub;
     const issue = (commonName: string) =>
       issueCertificate({ authority: hub.authority, commonName, usages: ['client'] });

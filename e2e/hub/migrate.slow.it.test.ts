@@ -33,8 +33,8 @@ const nodes: Node[] = [];
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'migrate-'));
   git = await startGitServer(join(folder, 'git'));
-  const mapping = ['--destination-based-mapping'];
-  pair = await startPair({ name: agent, principalArgs: mapping, agentArgs: mapping }, () => startCluster());
+  const mapping = { args: ['--destination-based-mapping'] };
+  pair = await startPair({ name: agent, principal: mapping, agent: mapping }, () => startCluster());
   for (const [name, cluster] of [
     ['hub', pair.hub],
     ['edge', pair.managed],

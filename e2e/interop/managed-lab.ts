@@ -32,7 +32,7 @@ export async function startManagedLab(options: { destinationMapping?: boolean } 
   const random = seededRandom();
   const [go, hub] = await Promise.all([
     GoPeer.start(),
-    startHub(options.destinationMapping ? { principalArgs: ['--destination-based-mapping'] } : {}),
+    startHub(options.destinationMapping ? { principal: { args: ['--destination-based-mapping'] } } : {}),
   ]);
   const { client } = hub.hub;
   const until = untilWith(() => `seed ${random.seed}\n${agent.stream.story}\n${hub.principal.output.slice(-4_000)}`);

@@ -71,7 +71,8 @@ export function testDelivery(isMapped: boolean, executables: () => Promise<Origi
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'users-'));
     const [originals, args] = await Promise.all([executables(), access()]);
-    pair = await startPair({ name: 'cluster1', originals, principalArgs: args.principal, agentArgs: args.managed });
+    const { principal, managed } = args;
+    pair = await startPair({ originals, principal: { args: principal }, agent: { args: managed } });
     hub = pair.hub.client;
     for (const name of [pair.name, 'cluster2']) {
       await hub.create(namespaces, { metadata: { name } });
@@ -257,13 +258,11 @@ export function testLiveAccess(executables: () => Promise<Originals>): void {
   beforeAll(async () => {
     ports = { resources: await freePort(), redis: await freePort() };
     redis = { hub: await startRedis(), cluster: await startRedis() };
-    const principalArgs = [
-      `--resource-proxy-listen=127.0.0.1:${ports.resources}`,
-      `--redis-proxy-listen=127.0.0.1:${ports.redis}`,
-      `--redis-server-address=127.0.0.1:${redis.hub.port}`,
-    ];
-    const agentArgs = [`--redis-addr=127.0.0.1:${redis.cluster.port}`];
-    pair = await startPair({ originals: await executables(), principalArgs, agentArgs });
+    pair = await startPair({
+      originals: await executables(),
+      principal: { resourceProxy: ports.resources, redisProxy: ports.redis, redis: redis.hub.port },
+      agent: { redis: redis.cluster.port },
+    });
     node = await startNode({ cluster: pair.managed, dir: pair.managed.dir });
     credential = await issueCertificate({ authority: pair.authority, commonName: pair.name, usages: ['client'] });
     // An agent of this project serves only what belongs to an Application that it has.

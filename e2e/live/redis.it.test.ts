@@ -22,8 +22,8 @@ beforeAll(async () => {
   proxyPort = proxy;
   [hubRedis, localRedis] = await Promise.all([startRedis({ port: hub }), startRedis({ port: local })]);
   pair = await startPair({
-    principalArgs: [`--redis-proxy-listen=127.0.0.1:${proxy}`, `--redis-server-address=127.0.0.1:${hub}`],
-    agentArgs: [`--redis-addr=127.0.0.1:${local}`],
+    principal: { redisProxy: proxy, redis: hub },
+    agent: { redis: local },
   });
   await pair.hub.client.create(namespaces, { metadata: { name: pair.name } });
   await Promise.all([pair.principal.says(/Redis proxy serves/), pair.agent.says(/connected to Redis/)]);

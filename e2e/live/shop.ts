@@ -2,7 +2,15 @@ import { until } from '../../lib/base/testing.ts';
 import { type KubeClient, namespaces } from '../../lib/kube/index.ts';
 import { issueCertificate, type KeyCertificate } from '../../lib/pki/index.ts';
 import type { KubeletPod } from '../node/index.ts';
-import { application, freePort, namespace, type Pair, pairApplications, startPair } from '../pair/index.ts';
+import {
+  application,
+  freePort,
+  namespace,
+  type Pair,
+  type PairOptions,
+  pairApplications,
+  startPair,
+} from '../pair/index.ts';
 import { ProxyClient } from './proxy-client.ts';
 
 /** A hub, an agent's cluster, and the principal's resource proxy. */
@@ -16,13 +24,10 @@ export interface ProxiedPair {
   readonly proxy: ProxyClient;
 }
 
-/** Starts them; resolves when the proxy serves. `name` is the agent's. */
-export async function startProxiedPair(
-  options: { readonly name?: string; readonly principalArgs?: string[]; readonly agentArgs?: string[] } = {},
-): Promise<ProxiedPair> {
+/** Starts them; resolves when the proxy serves. */
+export async function startProxiedPair(options: PairOptions = {}): Promise<ProxiedPair> {
   const port = await freePort();
-  const principalArgs = [`--resource-proxy-listen=127.0.0.1:${port}`, ...(options.principalArgs ?? [])];
-  const pair = await startPair({ ...options, principalArgs });
+  const pair = await startPair({ ...options, principal: { resourceProxy: port, ...options.principal } });
   await pair.principal.says(/resource proxy serves/);
   const credential = await issueCertificate({ authority: pair.authority, commonName: pair.name, usages: ['client'] });
   return { pair, port, credential, proxy: new ProxyClient(port, pair.authority, credential) };

@@ -245,7 +245,7 @@ test('the viewer is told when the agent goes, and the command ends; idle termina
   expect(await terminal.ends()).toMatchObject({ status: 'Failure', code: 502 });
   await until('the process is gone', async () => !isProcessAlive(pid), generous);
 
-  const hasty = await pair.otherAgent(['--terminal-idle-timeout=1s']);
+  const hasty = await pair.otherAgent({ args: ['--terminal-idle-timeout=1s'] });
   hasty.start();
   await hasty.says(/Connected to the principal/);
   const idle = await until(

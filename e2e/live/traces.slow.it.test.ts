@@ -25,16 +25,15 @@ let proxy: ProxyClient;
 
 beforeAll(async () => {
   [collector, redis, redisProxyPort] = await Promise.all([startCollector(), startRedis(), freePort()]);
-  const traced = [`--otlp-address=${collector.address}`, '--otlp-insecure'];
-  const address = `127.0.0.1:${redis.port}`;
+  const args = [`--otlp-address=${collector.address}`, '--otlp-insecure'];
   ({
     pair,
     port,
     credential: mine,
     proxy,
   } = await startProxiedPair({
-    principalArgs: [...traced, `--redis-proxy-listen=127.0.0.1:${redisProxyPort}`, `--redis-server-address=${address}`],
-    agentArgs: [...traced, `--redis-addr=${address}`],
+    principal: { redisProxy: redisProxyPort, redis: redis.port, args },
+    agent: { redis: redis.port, args },
   }));
   const { client } = pair.managed;
   node = await startNode({ cluster: pair.managed, dir: pair.managed.dir });

@@ -25,12 +25,8 @@ describe('Prometheus beside a principal and an agent', { tags: 'prometheus' }, (
     redis = { hub: await startRedis(), cluster: await startRedis() };
     const ports = { resources: await freePort(), redis: await freePort() };
     pair = await startPair({
-      principalArgs: [
-        `--resource-proxy-listen=127.0.0.1:${ports.resources}`,
-        `--redis-proxy-listen=127.0.0.1:${ports.redis}`,
-        `--redis-server-address=127.0.0.1:${redis.hub.port}`,
-      ],
-      agentArgs: [`--redis-addr=127.0.0.1:${redis.cluster.port}`],
+      principal: { resourceProxy: ports.resources, redisProxy: ports.redis, redis: redis.hub.port },
+      agent: { redis: redis.cluster.port },
     });
     prometheus = await startPrometheus({
       targets: { principal: { port: pair.principalMetricsPort }, agent: { port: pair.agentMetricsPort } },

@@ -35,7 +35,7 @@ test('the principal says that connections end again and again, and doctor finds 
   expect((await findings()).map(({ id }) => id)).not.toContain('connection-unsteady');
   await pair.agent.stop();
   network.closeIdle(500);
-  const agent = await pair.otherAgent([`--server-port=${network.port}`]);
+  const agent = await pair.otherAgent({ server: network.port });
   agent.start();
   const said = await until(
     'the Event',

@@ -12,12 +12,11 @@ import { application, namespace, pairApplications, startPair } from '../pair/ind
 test.each(['::1', '[::1]'])('an Application comes and goes where there is only IPv6: %s', async (address) => {
   const pair = await startPair({
     idle: true,
-    principalArgs: [`--listen-host=${address}`],
-    agentArgs: [`--server-address=${address}`],
+    principal: { args: [`--listen-host=${address}`] },
   });
   onTestFinished(() => pair.stop());
   const kubeconfig = await overIpv6(pair.managed.kubeconfig);
-  const agent = await pair.otherAgent([`--server-address=${address}`, `--kubeconfig=${kubeconfig}`]);
+  const agent = await pair.otherAgent({ kubeconfig, args: [`--server-address=${address}`] });
   pair.principal.start();
   agent.start();
   await agent.says(/Connected to the principal/);

@@ -8,8 +8,8 @@ import { application, namespace, type Pair, pairApplications, startPair } from '
 let pair: Pair;
 beforeAll(async () => {
   pair = await startPair({
-    principalArgs: ['--enable-websocket', '--tls-min-version=tls1.2'],
-    agentArgs: ['--enable-websocket', '--enable-compression'],
+    principal: { args: ['--enable-websocket', '--tls-min-version=tls1.2'] },
+    agent: { args: ['--enable-websocket', '--enable-compression'] },
   });
 });
 afterAll(() => pair?.stop());

@@ -1,14 +1,19 @@
 import { randomUUID } from 'node:crypto';
-import type { AgentMode } from '../../lib/auth/index.ts';
 import { type KubeObject, resourceType } from '../../lib/kube/index.ts';
-import { createAuthority, generateJwtKey, type KeyCertificate } from '../../lib/pki/index.ts';
-import { borrowCluster, freePort, type SharedCluster } from '../testbed/index.ts';
-import { giveAgentCredentials, giveHubMaterial, mapAgent, namespace, prepareCluster } from './material.ts';
+import type { KeyCertificate } from '../../lib/pki/index.ts';
+import { borrowCluster, type SharedCluster } from '../testbed/index.ts';
+import { type AgentCluster, startAgentCluster } from './agent-cluster.ts';
+import { type AgentSetup, agentLine, type PrincipalSetup } from './command-line.ts';
+import { type EmptyHubOptions, type PrincipalHub, startHub } from './hub.ts';
+import { mapAgent } from './material.ts';
 import { Program } from './program.ts';
 
 export { freePort } from '../testbed/index.ts';
+export { type AgentCluster, startAgentCluster } from './agent-cluster.ts';
 export { type ArgoCdProgramName, argoCdProgram, putArgoCdSettings } from './argocd-program.ts';
 export { type Collector, startCollector } from './collector.ts';
+export { type AgentSetup, agentLine, type PrincipalSetup, type ProgramLine, principalLine } from './command-line.ts';
+export { type EmptyHub, type HubPrincipal, type PrincipalHub, startEmptyHub, startHub } from './hub.ts';
 export {
   giveAgentCredentials,
   giveHubMaterial,
@@ -57,23 +62,11 @@ export const permissiveProject = {
   clusterResourceWhitelist: [{ group: '*', kind: '*' }],
 };
 
-/** An agent with a cluster of its own. */
-export interface AgentCluster<C extends SharedCluster = SharedCluster> {
+/** How an agent is added to a pair. */
+export interface AddedAgentOptions extends Partial<AgentSetup> {
   readonly name: string;
-  readonly mode: AgentMode;
-  readonly cluster: C;
-  readonly agent: Program;
-  readonly healthPort: number;
-  readonly metricsPort: number;
-}
-
-/** How an agent is started. */
-export interface AddedAgentOptions {
-  name: string;
-  mode?: AgentMode;
-  args?: readonly string[];
   /** Leave the agent to the test to start. */
-  idle?: boolean;
+  readonly idle?: boolean;
 }
 
 /** A hub with a principal and a cluster with its agent, both on real API servers. */
@@ -90,34 +83,28 @@ export interface Pair<C extends SharedCluster = SharedCluster> {
   readonly principalMetricsPort: number;
   readonly agentHealthPort: number;
   readonly agentMetricsPort: number;
-  /** Another agent process against the same principal, not started; managed unless the arguments say otherwise. */
+  /** Another agent process, not started; managed and of the same principal unless the setup says otherwise. */
   otherAgent(
-    args: readonly string[],
+    setup?: Partial<AgentSetup>,
     cluster?: SharedCluster,
     environment?: Readonly<Record<string, string>>,
   ): Promise<Program>;
   /** Another principal process on the same hub, not started. */
-  readonly otherPrincipal: PrincipalHub['otherPrincipal'];
+  readonly newPrincipal: PrincipalHub['newPrincipal'];
   /** One more agent with a cluster of its own, connected when it resolves. */
   addAgent(options: AddedAgentOptions): Promise<AgentCluster<C>>;
   stop(): Promise<void>;
 }
 
 /** How a pair is started. */
-export interface PairOptions {
-  name?: string;
-  /** Default: managed. */
-  mode?: AgentMode;
-  principalArgs?: readonly string[];
-  agentArgs?: readonly string[];
+export interface PairOptions extends Pick<EmptyHubOptions, 'authority' | 'environment'> {
+  readonly name?: string;
+  readonly principal?: Partial<PrincipalSetup>;
+  readonly agent?: Partial<AgentSetup>;
   /** Leave the programs to the test to start. */
-  idle?: boolean;
+  readonly idle?: boolean;
   /** Executables that run instead of this working tree's programs. */
-  originals?: Originals;
-  /** Of both programs, besides what they need anyway. */
-  environment?: Readonly<Record<string, string>>;
-  /** Issues all certificates. Default: one that is made for this pair. */
-  authority?: KeyCertificate;
+  readonly originals?: Originals;
 }
 
 /** `argocd-agent` of that project or of another version of this one; without one this working tree's program runs. */
@@ -139,53 +126,31 @@ export async function startPair(
   options: PairOptions = {},
   start: () => Promise<SharedCluster> = borrowCluster,
 ): Promise<Pair> {
-  const { name = 'cluster1', mode = 'managed', idle = false } = options;
-  const served = await startHub(options, start);
-  const { hub, authority, principal, principalPort } = served;
-  const programs: Program[] = [];
-  const clusters: SharedCluster[] = [];
-  const newAgent = (
-    cluster: SharedCluster,
-    ports: { metrics: number; health: number },
-    args: readonly string[],
-    environment: Readonly<Record<string, string>> = {},
-  ) => {
-    const flags = [
-      'agent',
-      `--kubeconfig=${cluster.kubeconfig}`,
-      `--namespace=${namespace}`,
-      '--creds=mtls:any',
-      '--server-address=127.0.0.1',
-      `--server-port=${principalPort}`,
-      `--metrics-port=${ports.metrics}`,
-      `--healthz-port=${ports.health}`,
-      ...args,
-    ];
-    const program = new Program(flags, { ...options.environment, ...environment }, options.originals?.agent);
-    programs.push(program);
-    return program;
-  };
-  const freePorts = async () => ({ metrics: await freePort(), health: await freePort() });
-  const addAgent = async (added: AddedAgentOptions): Promise<AgentCluster> => {
-    const { name, mode = 'managed', args = [] } = added;
-    const [cluster, ports] = await Promise.all([start(), freePorts()]);
-    clusters.push(cluster);
-    await prepareCluster(cluster.client);
-    await Promise.all([mapAgent(hub.client, name), giveAgentCredentials(cluster.client, authority, name)]);
-    const agent = newAgent(cluster, ports, [`--agent-mode=${mode}`, ...args]);
-    if (added.idle !== true) {
+  const { name = 'cluster1', idle = false, originals, agent: setup, ...hubOptions } = options;
+  const served = await startHub({ ...hubOptions, original: originals?.principal }, start);
+  const { hub, authority, principal, principalPort, newPrincipal } = served;
+  const others: Program[] = [];
+  const clusters: AgentCluster[] = [];
+  const ofAgent = { authority, environment: options.environment, original: originals?.agent, server: principalPort };
+  const addAgent = async ({ idle, ...added }: AddedAgentOptions): Promise<AgentCluster> => {
+    const [one] = await Promise.all([
+      startAgentCluster({ ...ofAgent, ...added }, start),
+      mapAgent(hub.client, added.name),
+    ]);
+    clusters.push(one);
+    if (idle !== true) {
       const after = principal.output.length;
-      agent.start();
-      await agent.says(/Connected to the principal|Authentication successful/);
+      one.agent.start();
+      await one.agent.says(/Connected to the principal|Authentication successful/);
       // An agent takes a principal that says nothing for one that has taken it; a busy one may not have looked yet.
-      await principal.says(new RegExp(`An agent (is )?connected.*\\b${name}\\b`), { after });
+      await principal.says(new RegExp(`An agent (is )?connected.*\\b${added.name}\\b`), { after });
     }
-    return { name, mode, cluster, agent, healthPort: ports.health, metricsPort: ports.metrics };
+    return one;
   };
   if (!idle) {
     principal.start();
   }
-  const first = await addAgent({ name, mode, idle, args: options.agentArgs ?? [] });
+  const first = await addAgent({ ...setup, name, idle });
   return {
     hub,
     managed: first.cluster,
@@ -197,78 +162,17 @@ export async function startPair(
     principalMetricsPort: served.metricsPort,
     agentHealthPort: first.healthPort,
     agentMetricsPort: first.metricsPort,
-    otherAgent: async (args, cluster = first.cluster, environment = {}) =>
-      newAgent(cluster, await freePorts(), ['--agent-mode=managed', ...args], environment),
-    otherPrincipal: served.otherPrincipal,
+    async otherAgent(other = {}, { kubeconfig } = first.cluster, environment = {}) {
+      const { args } = await agentLine({ kubeconfig, server: principalPort, ...other });
+      const program = new Program(args, { ...options.environment, ...environment }, originals?.agent);
+      others.push(program);
+      return program;
+    },
+    newPrincipal,
     addAgent,
     async stop() {
-      await Promise.all(programs.map((program) => program.stop('SIGKILL')));
-      await Promise.all([served.stop(), ...clusters.map((cluster) => cluster.stop())]);
-    },
-  };
-}
-
-/** A hub with a principal, for tests that play the agents themselves. */
-export interface PrincipalHub {
-  readonly hub: SharedCluster;
-  /** Not started. */
-  readonly principal: Program;
-  readonly authority: KeyCertificate;
-  /** The key that the principal signs tokens with, PEM. */
-  readonly jwtKey: string;
-  readonly principalPort: number;
-  readonly metricsPort: number;
-  /** Another principal process on the same hub, not started. */
-  otherPrincipal(args: readonly string[]): Promise<{ program: Program; port: number; metricsPort: number }>;
-  stop(): Promise<void>;
-}
-
-/** Starts a hub with Argo CD's kinds and the principal's key material. */
-export async function startHub(
-  options: Pick<PairOptions, 'principalArgs' | 'originals' | 'environment' | 'authority'> = {},
-  start: () => Promise<SharedCluster> = borrowCluster,
-): Promise<PrincipalHub> {
-  const [hub, authority, jwtKey] = await Promise.all([
-    start(),
-    options.authority ?? createAuthority({ commonName: 'argocd-agent-ca@test' }),
-    generateJwtKey(2048),
-  ]);
-  await prepareCluster(hub.client);
-  await giveHubMaterial(hub.client, { authority, jwtKey });
-  const programs: Program[] = [];
-  const newPrincipal = async (args: readonly string[]) => {
-    const [port, metrics, health] = await Promise.all([freePort(), freePort(), freePort()]);
-    const flags = [
-      'principal',
-      `--kubeconfig=${hub.kubeconfig}`,
-      `--namespace=${namespace}`,
-      '--allowed-namespaces=*',
-      '--listen-host=127.0.0.1',
-      `--listen-port=${port}`,
-      `--metrics-port=${metrics}`,
-      `--healthz-port=${health}`,
-      '--auth=mtls:subject:CN=([^,]+)',
-      // Several principals share this machine; a test of the proxy names a port.
-      ...(args.some((arg) => arg.startsWith('--resource-proxy-listen')) ? [] : ['--enable-resource-proxy=false']),
-      ...(args.some((arg) => arg.startsWith('--redis-proxy-listen')) ? [] : ['--disable-redis-proxy']),
-      ...args,
-    ];
-    const program = new Program(flags, options.environment, options.originals?.principal);
-    programs.push(program);
-    return { program, port, metricsPort: metrics };
-  };
-  const { program: principal, port: principalPort, metricsPort } = await newPrincipal(options.principalArgs ?? []);
-  return {
-    hub,
-    principal,
-    authority,
-    jwtKey,
-    principalPort,
-    metricsPort,
-    otherPrincipal: newPrincipal,
-    async stop() {
-      await Promise.all(programs.map((program) => program.stop('SIGKILL')));
-      await hub.stop();
+      await Promise.all(others.map((program) => program.stop('SIGKILL')));
+      await Promise.all([served, ...clusters].map((one) => one.stop()));
     },
   };
 }

@@ -16,8 +16,6 @@ export interface HubMaterial {
   readonly authority: KeyCertificate;
   /** The key that it signs tokens with, PEM. */
   readonly jwtKey: string;
-  /** The server certificate's common name. Default: argocd-agent-principal. */
-  readonly commonName?: string | undefined;
   /** Its certificate is good for a client, too: it follows another principal. */
   readonly isPaired?: boolean;
   /** Authorities that it trusts, PEM. Default: the one authority. */
@@ -26,11 +24,11 @@ export interface HubMaterial {
 
 /** Writes it, with certificates for the loopback addresses; replaces what is there. */
 export async function giveHubMaterial(client: KubeClient, material: HubMaterial): Promise<void> {
-  const { authority, jwtKey, commonName = 'argocd-agent-principal', isPaired = false, trust } = material;
+  const { authority, jwtKey, isPaired = false, trust } = material;
   const [server, proxy] = await Promise.all([
     issueCertificate({
       authority,
-      commonName,
+      commonName: 'argocd-agent-principal',
       hosts: ['127.0.0.1', '::1', 'localhost'],
       usages: isPaired ? ['server', 'client'] : ['server'],
     }),

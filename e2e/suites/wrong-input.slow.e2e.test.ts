@@ -104,7 +104,7 @@ describe('a client certificate', () => {
     const { hub, managed, authority, name } = pair;
     const said = pair.principal.output.length;
     await giveAgentCredentials(managed.client, authority, 'newcomer');
-    const agent = await pair.otherAgent([]);
+    const agent = await pair.otherAgent();
     try {
       agent.start();
       await pair.principal.says(/no cluster Secret \(label argocd-agent.argoproj-labs.io\/agent-name\)/, {

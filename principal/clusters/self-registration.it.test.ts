@@ -34,13 +34,15 @@ beforeAll(async () => {
   redis = await startRedis({ port: redisPort });
   pair = await startPair({
     idle: true,
-    principalArgs: [
-      `--resource-proxy-listen=127.0.0.1:${port}`,
-      `--resource-proxy-address=127.0.0.1:${port}`,
-      `--redis-server-address=127.0.0.1:${redisPort}`,
-      '--enable-self-cluster-registration',
-      '--self-registration-client-cert-secret=argocd-proxy-client',
-    ],
+    principal: {
+      resourceProxy: port,
+      redis: redisPort,
+      args: [
+        `--resource-proxy-address=127.0.0.1:${port}`,
+        '--enable-self-cluster-registration',
+        '--self-registration-client-cert-secret=argocd-proxy-client',
+      ],
+    },
   });
   await pair.hub.client.create(namespaces, { metadata: { name: pair.name } });
   await giveIdentity();

@@ -26,7 +26,7 @@ let port: number;
 beforeAll(async () => {
   [redis, port] = await Promise.all([startRedis(), freePort()]);
   pair = await startPair({
-    principalArgs: [`--fleet-page-listen=127.0.0.1:${port}`, `--redis-server-address=127.0.0.1:${redis.port}`],
+    principal: { redis: redis.port, args: [`--fleet-page-listen=127.0.0.1:${port}`] },
   });
   const { client } = pair.hub;
   await put(client, 'argocd-secret', { 'server.secretkey': key, 'fleet-page.extension.application': extensionKey });

@@ -12,7 +12,7 @@ import { agentSource, eventTypes, heartbeatEvent, messageEvent, objectEvent, tar
 
 let stage: Stage;
 beforeAll(async () => {
-  stage = await Stage.open({ principalArgs: ['--enable-websocket'] });
+  stage = await Stage.open(['--enable-websocket']);
 });
 afterAll(() => stage?.close());
 afterEach(() => stage.expectPeace());

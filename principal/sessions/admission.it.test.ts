@@ -24,8 +24,8 @@ const logs = () => ({
 
 beforeAll(async () => {
   pair = await startPair({
-    principalArgs: ['--destination-based-mapping'],
-    agentArgs: ['--destination-based-mapping', '--create-namespace', '--allowed-namespaces=*'],
+    principal: { args: ['--destination-based-mapping'] },
+    agent: { args: ['--destination-based-mapping', '--create-namespace', '--allowed-namespaces=*'] },
   });
 });
 afterAll(async () => {
@@ -35,7 +35,7 @@ afterAll(async () => {
 /** Starts another agent with its own key material and returns the message of its first failure. */
 async function refusal(material: (put: typeof giveAgentCredentials) => Promise<void>): Promise<string> {
   await material(giveAgentCredentials);
-  const agent = await pair.otherAgent([]);
+  const agent = await pair.otherAgent();
   agent.start();
   const [line] = await agent.says(/time=.*level=(warning|error).*retry.*\n/i);
   await agent.stop('SIGKILL');
@@ -189,7 +189,7 @@ test('an expired client certificate is named', async () => {
   const { managed, authority } = pair;
   const now = new Date(Date.now() - 3 * 24 * 3_600_000);
   await giveAgentCredentials(managed.client, authority, pair.name, { lifetimeMs: 3_600_000, now });
-  const agent = await pair.otherAgent([]);
+  const agent = await pair.otherAgent();
   agent.start();
   await agent.says(/argocd-agent-client-tls.*expired at/);
   await giveAgentCredentials(managed.client, authority, pair.name);
@@ -198,7 +198,7 @@ test('an expired client certificate is named', async () => {
 });
 
 test('an agent that cannot list its cluster in time ends and names what is missing', async () => {
-  const agent = await pair.otherAgent(['--informer-sync-timeout=1ms']);
+  const agent = await pair.otherAgent({ args: ['--informer-sync-timeout=1ms'] });
   agent.start();
   await agent.says(/\[FATAL\]: .*Applications.* could not be listed within 1ms: .*ARGOCD_AGENT_INFORMER_SYNC_TIMEOUT/);
   expect(await agent.exited()).toBe(1);

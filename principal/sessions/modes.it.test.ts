@@ -41,19 +41,14 @@ beforeAll(async () => {
   collector = await startCollector();
   const traced = [`--otlp-address=${collector.address}`, '--otlp-insecure'];
   pair = await startPair({
-    principalArgs: [
-      ...traced,
-      '--namespace-create-enable',
-      '--namespace-create-labels=team=edge',
-      `--redis-server-address=127.0.0.1:${hubRedis.port}`,
-      '--redis-password=secret',
-    ],
-    agentArgs: [
-      ...traced,
-      `--redis-addr=127.0.0.1:${localRedis.port}`,
-      '--heartbeat-interval=50ms',
-      '--cache-refresh-interval=50ms',
-    ],
+    principal: {
+      redis: hubRedis.port,
+      args: [...traced, '--namespace-create-enable', '--namespace-create-labels=team=edge', '--redis-password=secret'],
+    },
+    agent: {
+      redis: localRedis.port,
+      args: [...traced, '--heartbeat-interval=50ms', '--cache-refresh-interval=50ms'],
+    },
   });
   await pair.hub.client.create(namespaces, { metadata: { name: pair.name } });
   edge = await pair.addAgent({ name: 'edge', mode: 'autonomous' });
@@ -108,7 +103,7 @@ describe('an autonomous agent', () => {
     await principal.stop();
     principal.start();
     await principal.says(/principal serves agents/, { after: principal.output.length });
-    const impostor = await pair.otherAgent([], edge.cluster);
+    const impostor = await pair.otherAgent({}, edge.cluster);
     const said = principal.output.length;
     impostor.start();
     await impostor.says(/authentication failed: this agent's mode is pinned to autonomous/);
