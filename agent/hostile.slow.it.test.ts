@@ -4,18 +4,19 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { eventBytes, mutated } from '../e2e/hostile/index.ts';
 import {
   type ArgoObject,
+  agentLine,
   application,
-  freePort,
+  type EmptyHub,
   giveAgentCredentials,
   namespace,
-  type PrincipalHub,
   Program,
   pairApplications,
   pairAppProjects,
   put,
-  startHub,
+  startEmptyHub,
 } from '../e2e/pair/index.ts';
 import { Random } from '../e2e/random/index.ts';
+import { borrowCluster } from '../e2e/testbed/index.ts';
 import { TokenAuthority } from '../lib/auth/index.ts';
 import { effort, until } from '../lib/base/testing.ts';
 import { configMaps, type KubeObject, namespaces, type ResourceType, secrets } from '../lib/kube/index.ts';
@@ -37,8 +38,8 @@ import {
 } from '../lib/wire/index.ts';
 import { Event } from '../proto/gen/eventstreamapi/eventstream.ts';
 
-/** Only the cluster and the key material of it are used. */
-let stand: PrincipalHub;
+/** The agent's cluster, with the key material of the principal that the test plays. */
+let stand: EmptyHub;
 let server: WireServer;
 let agent: Program;
 let stream: EventStream | undefined;
@@ -52,7 +53,7 @@ const origin = { source: '', principalUid };
 const details = () => agent.output.slice(-4_000);
 
 beforeAll(async () => {
-  stand = await startHub();
+  stand = await startEmptyHub({}, borrowCluster);
   const { client } = stand.hub;
   const certificate = await issueCertificate({
     authority: stand.authority,
@@ -89,19 +90,12 @@ beforeAll(async () => {
       data: { 'policy.default': 'role:readonly' },
     }),
   ]);
-  agent = new Program([
-    'agent',
-    `--kubeconfig=${stand.hub.kubeconfig}`,
-    `--namespace=${namespace}`,
-    '--agent-mode=managed',
-    '--creds=mtls:any',
-    '--destination-based-mapping',
-    `--allowed-namespaces=${allowed}`,
-    '--server-address=127.0.0.1',
-    `--server-port=${server.port}`,
-    `--metrics-port=${await freePort()}`,
-    `--healthz-port=${await freePort()}`,
-  ]);
+  const { args } = await agentLine({
+    kubeconfig: stand.hub.kubeconfig,
+    server: server.port,
+    args: ['--destination-based-mapping', `--allowed-namespaces=${allowed}`],
+  });
+  agent = new Program(args);
   agent.start();
   await agent.says(/Connected to the principal/);
   await obeys();

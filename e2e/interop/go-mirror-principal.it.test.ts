@@ -1,14 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { namespaces } from '../../lib/kube/index.ts';
-import { argoCdCrds, installCrds } from '../hub/index.ts';
 import {
   type ArgoObject,
-  freePort,
-  giveAgentCredentials,
   namespace,
-  Program,
+  type Program,
   pairApplications,
   pairAppProjects,
+  startAgentCluster,
 } from '../pair/index.ts';
 import { borrowCluster, type SharedCluster } from '../testbed/index.ts';
 import { allAcknowledged, asMade, eventsAbout, type Until, untilWith } from './checks.ts';
@@ -42,26 +39,15 @@ describe('our autonomous agent and a Go principal', () => {
   let until: Until;
 
   beforeAll(async () => {
-    const [peer, made, material] = await Promise.all([GoPeer.start(), borrowCluster(), makeMaterial()]);
-    [go, cluster] = [peer, made];
-    await cluster.client.create(namespaces, { metadata: { name: namespace } });
-    await installCrds(cluster.client, await argoCdCrds());
-    await giveAgentCredentials(cluster.client, material.authority, agentName);
+    const [peer, material] = await Promise.all([GoPeer.start(), makeMaterial()]);
+    go = peer;
     principal = new GoMirrorPrincipal({ go, tls: material.server, pace: fastPace, random, agent: agentName });
     await principal.listener.start();
-    const [host = '', port = ''] = principal.listener.address.split(':');
-    const [metrics, health] = await Promise.all([freePort(), freePort()]);
-    agent = new Program([
-      'agent',
-      `--kubeconfig=${cluster.kubeconfig}`,
-      `--namespace=${namespace}`,
-      '--agent-mode=autonomous',
-      '--creds=mtls:any',
-      `--server-address=${host}`,
-      `--server-port=${port}`,
-      `--metrics-port=${metrics}`,
-      `--healthz-port=${health}`,
-    ]);
+    const server = Number(principal.listener.address.split(':')[1]);
+    ({ cluster, agent } = await startAgentCluster(
+      { name: agentName, authority: material.authority, server, mode: 'autonomous' },
+      borrowCluster,
+    ));
     until = untilWith(() => `seed ${random.seed}\n${principal.stream.story}\n${agent.output.slice(-4_000)}`);
     agent.start();
     await agent.says(/Connected to the principal/);

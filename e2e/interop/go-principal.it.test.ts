@@ -1,14 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { configMaps, namespaces, secrets } from '../../lib/kube/index.ts';
-import { argoCdCrds, installCrds } from '../hub/index.ts';
+import { configMaps, secrets } from '../../lib/kube/index.ts';
 import {
   type ArgoObject,
-  freePort,
-  giveAgentCredentials,
   namespace,
-  Program,
+  type Program,
   pairApplications,
   pairAppProjects,
+  startAgentCluster,
 } from '../pair/index.ts';
 import { borrowCluster, type SharedCluster } from '../testbed/index.ts';
 import { allAcknowledged, asMade, type Until, untilWith } from './checks.ts';
@@ -38,26 +36,14 @@ describe('our managed agent and a Go principal', () => {
   let until: Until;
 
   beforeAll(async () => {
-    [go, cluster, material] = await Promise.all([GoPeer.start(), borrowCluster(), makeMaterial()]);
-    await cluster.client.create(namespaces, { metadata: { name: namespace } });
-    await installCrds(cluster.client, await argoCdCrds());
-    await giveAgentCredentials(cluster.client, material.authority, agentName);
+    [go, material] = await Promise.all([GoPeer.start(), makeMaterial()]);
     until = untilWith(() => `seed ${random.seed}\n${principal.stream.story}\n${agent.output.slice(-4_000)}`);
     principal = new GoPrincipal({ go, tls: material.server, pace: fastPace, random, agent: agentName });
     await principal.start();
-    const [host = '', port = ''] = principal.address.split(':');
-    const [metrics, health] = await Promise.all([freePort(), freePort()]);
-    agent = new Program([
-      'agent',
-      `--kubeconfig=${cluster.kubeconfig}`,
-      `--namespace=${namespace}`,
-      '--agent-mode=managed',
-      '--creds=mtls:any',
-      `--server-address=${host}`,
-      `--server-port=${port}`,
-      `--metrics-port=${metrics}`,
-      `--healthz-port=${health}`,
-    ]);
+    ({ cluster, agent } = await startAgentCluster(
+      { name: agentName, authority: material.authority, server: Number(principal.address.split(':')[1]) },
+      borrowCluster,
+    ));
     agent.start();
     await agent.says(/Connected to the principal/);
   });
