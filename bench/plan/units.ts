@@ -47,10 +47,7 @@ export async function measureFleet({ agents, perAgent }: SmallFleet): Promise<Fl
     await hub.map(names);
     await hub.fill(names, perAgent);
     for (let number = 0; number < 2; number++) {
-      const address = `127.0.0.1:${await freePort()}`;
-      principals.push(
-        await startPrincipal(hub, ['--enable-replicas', `--replica-listen=${address}`, `--replica-address=${address}`]),
-      );
+      principals.push(await startPrincipal(hub, { replica: { listen: await freePort() } }));
     }
     const [serving, watching] = principals as [Principal, Principal];
     const processors = () =>

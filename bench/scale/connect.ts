@@ -45,7 +45,7 @@ export async function benchConnect(args: string[]): Promise<void> {
     rows.push(await measured('new, have nothing', hub, principal, generator, generator.connect()));
     await principal.stop();
     const { port } = new URL(`tcp://${principal.server}`);
-    principal = await startPrincipal(hub, [`--listen-port=${port}`]);
+    principal = await startPrincipal(hub, { port: Number(port) });
     const began = performance.timeOrigin + performance.now();
     rows.push(await measured('come back, principal restarted', hub, principal, generator, began));
     print(

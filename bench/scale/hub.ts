@@ -1,17 +1,18 @@
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { argoCdCrds, installCrds } from '../../e2e/hub/index.ts';
-import { mapAgent, namespace, pairApplications, pairAppProjects, put, putTls } from '../../e2e/pair/index.ts';
+import {
+  giveHubMaterial,
+  mapAgent,
+  namespace,
+  pairApplications,
+  pairAppProjects,
+  permissiveProject,
+  prepareCluster,
+} from '../../e2e/pair/index.ts';
 import { startRedis } from '../../e2e/redis/index.ts';
 import { type Cluster, startCluster } from '../../e2e/testbed/index.ts';
 import { namespaces } from '../../lib/kube/index.ts';
-import {
-  createAuthority,
-  generateJwtKey,
-  inspectCertificate,
-  issueCertificate,
-  type KeyCertificate,
-} from '../../lib/pki/index.ts';
+import { createAuthority, generateJwtKey, inspectCertificate, type KeyCertificate } from '../../lib/pki/index.ts';
 import { inParallel } from '../in-parallel.ts';
 import { type RequestCounts, servedRequests } from '../requests.ts';
 import { realisticApplication } from './realistic.ts';
@@ -62,29 +63,9 @@ export async function startScaleHub(tokenKeyBits: 2048 | 4096 = 2048): Promise<H
   ]);
   const { client } = cluster;
   try {
-    await client.create(namespaces, { metadata: { name: namespace } });
-    await installCrds(client, await argoCdCrds());
-    const hosts = ['127.0.0.1', 'localhost'];
-    const server = await issueCertificate({
-      authority,
-      commonName: 'argocd-agent-principal',
-      hosts,
-      usages: ['server'],
-    });
-    await Promise.all([
-      putTls(client, 'argocd-agent-ca', authority),
-      putTls(client, 'argocd-agent-principal-tls', server),
-      put(client, 'argocd-agent-jwt', { 'jwt.key': jwtKey }),
-      client.create(pairAppProjects, {
-        metadata: { name: 'default', namespace },
-        spec: {
-          sourceRepos: ['*'],
-          destinations: [{ name: '*', namespace: '*', server: '*' }],
-          sourceNamespaces: ['*'],
-          clusterResourceWhitelist: [{ group: '*', kind: '*' }],
-        },
-      }),
-    ]);
+    await prepareCluster(client);
+    await giveHubMaterial(client, { authority, jwtKey });
+    await client.create(pairAppProjects, { metadata: { name: 'default', namespace }, spec: permissiveProject });
     // It would make accounts and certificates in a thousand namespaces, and nothing here needs it.
     await cluster.controllerManager.kill();
   } catch (error) {

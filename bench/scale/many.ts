@@ -134,7 +134,7 @@ async function restarted(
 ): Promise<string[]> {
   await former.stop();
   const { port } = new URL(`tcp://${former.server}`);
-  const principal = await startPrincipal(hub, [`--listen-port=${port}`]);
+  const principal = await startPrincipal(hub, { port: Number(port) });
   replaced(principal);
   print(`The principal was restarted, which took ${seconds(principal.startSeconds)}; the agents come back …`);
   const began = performance.timeOrigin + performance.now();

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { freePort, namespace } from '../../e2e/pair/index.ts';
+import { type PrincipalSetup, principalLine } from '../../e2e/pair/index.ts';
 import { otherPrograms } from '../other.ts';
 import { inTwoGibibytes, isWell, type MeasuredProgram, programIn, startMeasured } from '../program.ts';
 import type { Hub } from './hub.ts';
@@ -17,26 +17,12 @@ export interface Principal extends MeasuredProgram {
  * options of its Node.js, for profiles and other limits; `PRINCIPAL_CMD` the whole program.
  * @throws Error with the end of its log when it ends instead
  */
-export async function startPrincipal(hub: Hub, args: readonly string[] = []): Promise<Principal> {
-  const [port, metricsPort, healthPort] = await Promise.all([freePort(), freePort(), freePort()]);
+export async function startPrincipal(hub: Hub, setup: Partial<PrincipalSetup> = {}): Promise<Principal> {
+  const line = await principalLine({ kubeconfig: hub.cluster.kubeconfig, redis: hub.redisPort, ...setup });
+  const { port, metricsPort, healthPort } = line;
   const other = otherPrograms().principal;
   const program = await startMeasured({
-    command: [
-      ...(other === undefined ? programIn('argocd-agent') : ([other] as const)),
-      'principal',
-      `--kubeconfig=${hub.cluster.kubeconfig}`,
-      `--namespace=${namespace}`,
-      '--allowed-namespaces=*',
-      '--listen-host=127.0.0.1',
-      `--listen-port=${port}`,
-      `--metrics-port=${metricsPort}`,
-      `--healthz-port=${healthPort}`,
-      `--redis-server-address=127.0.0.1:${hub.redisPort}`,
-      '--auth=mtls:subject:CN=([^,]+)',
-      '--enable-resource-proxy=false',
-      '--disable-redis-proxy',
-      ...args,
-    ],
+    command: [...(other === undefined ? programIn('argocd-agent') : ([other] as const)), ...line.args],
     logFile: join(hub.cluster.dir, `principal-${port}.log`),
     nodeOptions: process.env.PRINCIPAL_NODE_OPTIONS ?? inTwoGibibytes,
     isReady: () => isWell(healthPort),
