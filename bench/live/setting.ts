@@ -2,11 +2,12 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { deployWeb, startProxiedPair } from '../../e2e/live/index.ts';
 import { type KubeletPod, kubeletPods, startNode } from '../../e2e/node/index.ts';
-import { application, freePort, namespace, type Pair, pairApplications, startPair } from '../../e2e/pair/index.ts';
+import type { Pair } from '../../e2e/pair/index.ts';
 import { kubeconfigText } from '../../e2e/testbed/index.ts';
 import { until } from '../../lib/base/testing.ts';
-import { configMaps, KubeClient, type KubeObject, namespaces } from '../../lib/kube/index.ts';
+import { configMaps, KubeClient, type KubeObject } from '../../lib/kube/index.ts';
 import { issueCertificate } from '../../lib/pki/index.ts';
 import { inParallel } from '../in-parallel.ts';
 import { otherPrograms } from '../other.ts';
@@ -47,18 +48,10 @@ export function configMap(name: string): KubeObject & { data: Record<string, str
 
 /** Starts everything, with so many objects and a log of so many bytes; the programs are processes of their own. */
 export async function startSetting(options: { objects: number; logBytes: number }): Promise<Setting> {
-  const port = await freePort();
-  const pair = await startPair({ principal: { resourceProxy: port }, originals: { agent: otherPrograms().agent } });
+  const { pair, port, credential } = await startProxiedPair({ originals: { agent: otherPrograms().agent } });
   try {
-    await pair.principal.says(/resource proxy serves/);
     const { client, dir } = pair.managed;
-    await Promise.all([
-      pair.hub.client.create(namespaces, { metadata: { name: pair.name } }),
-      client.create(namespaces, { metadata: { name: shop } }),
-    ]);
-    const spec = { destination: { name: 'in-cluster', namespace: shop } };
-    await pair.hub.client.create(pairApplications, application({ name: 'web', namespace: pair.name, spec }));
-    await until('the Application is there', () => client.get(pairApplications, { name: 'web', namespace }));
+    await deployWeb(pair.hub.client, pair.name, client, undefined);
     const names = Array.from({ length: options.objects }, (_, index) => `object-${String(index).padStart(5, '0')}`);
     await inParallel(names, 16, (name) => client.create(configMaps, configMap(name)));
     const node = await startNode({ cluster: pair.managed, dir });
@@ -69,14 +62,9 @@ export async function startSetting(options: { objects: number; logBytes: number 
     };
     await until('the log is written', hasTalked, { timeoutMs: 300_000 });
 
-    const { certificate, key } = await issueCertificate({
-      authority: pair.authority,
-      commonName: pair.name,
-      usages: ['client'],
-    });
     const cluster = { name: 'proxy', server: `https://127.0.0.1:${port}`, ca: pair.authority.certificate };
     const kubeconfig = join(dir, 'proxy.kubeconfig');
-    await writeFile(kubeconfig, kubeconfigText(cluster, { certificate, key }), { mode: 0o600 });
+    await writeFile(kubeconfig, kubeconfigText(cluster, credential), { mode: 0o600 });
     const way = (name: ApiServerRoute['name'], file: string): ApiServerRoute => ({
       name,
       client: KubeClient.load({ kubeconfig: file, maxConnections: 512 }),

@@ -1,13 +1,12 @@
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
-  giveHubMaterial,
   mapAgent,
   namespace,
   pairApplications,
   pairAppProjects,
   permissiveProject,
-  prepareCluster,
+  startEmptyHub,
 } from '../../e2e/pair/index.ts';
 import { startRedis } from '../../e2e/redis/index.ts';
 import { type Cluster, startCluster } from '../../e2e/testbed/index.ts';
@@ -55,23 +54,12 @@ export function applicationName(index: number): string {
  */
 export async function startScaleHub(tokenKeyBits: 2048 | 4096 = 2048): Promise<Hub> {
   process.env.GOMEMLIMIT ??= apiServerMemory;
-  const [cluster, redis, authority, jwtKey] = await Promise.all([
-    startCluster({ name: 'hub' }),
-    startRedis(),
-    cachedAuthority(),
-    generateJwtKey(tokenKeyBits),
-  ]);
+  const [redis, authority, jwtKey] = await Promise.all([startRedis(), cachedAuthority(), generateJwtKey(tokenKeyBits)]);
+  const { hub: cluster, stop } = await startEmptyHub({ authority, jwtKey }, () => startCluster({ name: 'hub' }));
   const { client } = cluster;
-  try {
-    await prepareCluster(client);
-    await giveHubMaterial(client, { authority, jwtKey });
-    await client.create(pairAppProjects, { metadata: { name: 'default', namespace }, spec: permissiveProject });
-    // It would make accounts and certificates in a thousand namespaces, and nothing here needs it.
-    await cluster.controllerManager.kill();
-  } catch (error) {
-    await Promise.all([cluster.stop(), redis.stop()]);
-    throw error;
-  }
+  await client.create(pairAppProjects, { metadata: { name: 'default', namespace }, spec: permissiveProject });
+  // It would make accounts and certificates in a thousand namespaces, and nothing here needs it.
+  await cluster.controllerManager.kill();
   return {
     cluster,
     redisPort: redis.port,
@@ -97,7 +85,7 @@ export async function startScaleHub(tokenKeyBits: 2048 | 4096 = 2048): Promise<H
     },
     requests: () => servedRequests(client),
     async stop() {
-      await Promise.all([cluster.stop(), redis.stop()]);
+      await Promise.all([stop(), redis.stop()]);
     },
   };
 }

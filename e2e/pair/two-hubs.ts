@@ -11,8 +11,6 @@ import type { Program } from './program.ts';
 export interface PairedPrincipal {
   readonly principal: Program;
   readonly port: number;
-  readonly metricsPort: number;
-  readonly healthPort: number;
   readonly admin: HaAdminClient;
 }
 
@@ -83,13 +81,12 @@ export async function startTwoHubs(options: TwoHubsOptions = {}): Promise<TwoHub
     );
     const make = async (): Promise<PairedPrincipal> => {
       const [admin, listen] = await Promise.all([freePort(), freePort()]);
-      const { program, ...ports } = await newPrincipal({
+      const { program: principal, port } = await newPrincipal({
         ha: { role, peer, admin },
         ...(count > 1 ? { replica: { listen } } : { port: way }),
         args: [...principalArgs, ...args],
       });
-      const client = haAdminClient({ address: `127.0.0.1:${admin}`, timeoutMs: 40_000 });
-      return { principal: program, ...ports, admin: client };
+      return { principal, port, admin: haAdminClient({ address: `127.0.0.1:${admin}`, timeoutMs: 40_000 }) };
     };
     const first = await make();
     const others = await Promise.all(Array.from({ length: count - 1 }, make));
