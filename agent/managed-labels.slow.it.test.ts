@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, test } from 'vitest';
 import { application, namespace, type Pair, pairApplications, startPair } from '../e2e/pair/index.ts';
 import { until } from '../lib/base/testing.ts';
-import { namespaces } from '../lib/kube/index.ts';
 
 // The effect of a label on a watch with a selector needs a real API server.
 
@@ -15,7 +14,6 @@ const logs = () => ({
 
 beforeAll(async () => {
   pair = await startPair();
-  await pair.hub.client.create(namespaces, { metadata: { name: pair.name } });
 });
 afterAll(async () => {
   await pair?.stop();

@@ -10,7 +10,7 @@ import {
 } from '../e2e/pair/index.ts';
 import { type Cluster, startCluster } from '../e2e/testbed/index.ts';
 import { until } from '../lib/base/testing.ts';
-import { isNotFound, namespaces } from '../lib/kube/index.ts';
+import { isNotFound } from '../lib/kube/index.ts';
 
 let pair: Pair<Cluster>;
 const logs = () => ({
@@ -19,7 +19,6 @@ const logs = () => ({
 
 beforeAll(async () => {
   pair = await startPair({}, startCluster);
-  await pair.hub.client.create(namespaces, { metadata: { name: pair.name } });
 });
 afterAll(async () => {
   await pair?.stop();

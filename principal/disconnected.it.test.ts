@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { application, namespace, type Pair, pairApplications, startPair } from '../e2e/pair/index.ts';
 import { until } from '../lib/base/testing.ts';
-import { namespaces } from '../lib/kube/index.ts';
 
 let pair: Pair;
 const autonomous = 'edge';
@@ -11,9 +10,6 @@ const logs = () => ({
 
 beforeAll(async () => {
   pair = await startPair({ principal: { args: ['--agent-disconnect-grace-period=2s'] } });
-  for (const name of [pair.name, autonomous]) {
-    await pair.hub.client.create(namespaces, { metadata: { name } });
-  }
 });
 afterAll(() => pair?.stop());
 

@@ -6,7 +6,6 @@ import { connect } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { application, namespace, type Pair, pairApplications, startPair } from '../e2e/pair/index.ts';
 import { until } from '../lib/base/testing.ts';
-import { namespaces } from '../lib/kube/index.ts';
 
 // Principal and agent with OpenSSL's FIPS provider: docs/security.md, "FIPS 140".
 
@@ -21,7 +20,6 @@ describe('FIPS mode', { tags: 'fips-module' }, () => {
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), 'fips-'));
     pair = await startPair({ environment: fipsEnvironment(module, folder) });
-    await pair.hub.client.create(namespaces, { metadata: { name: pair.name } });
   });
   afterAll(async () => {
     await pair?.stop();

@@ -12,7 +12,7 @@ import {
 } from '../e2e/pair/index.ts';
 import { programCommand } from '../e2e/programs/index.ts';
 import { until } from '../lib/base/testing.ts';
-import { namespaces, secrets } from '../lib/kube/index.ts';
+import { secrets } from '../lib/kube/index.ts';
 
 let pair: Pair;
 let profiles: number;
@@ -36,7 +36,6 @@ beforeAll(async () => {
       args: ['--insecure-tls', '--enable-websocket', '--buffer-informer-event-interval=1500ms', '--full-detail=events'],
     },
   });
-  await pair.hub.client.create(namespaces, { metadata: { name: pair.name } });
 });
 afterAll(async () => {
   await pair?.stop();

@@ -13,7 +13,7 @@ import {
   startPair,
 } from '../e2e/pair/index.ts';
 import { until } from '../lib/base/testing.ts';
-import { leases, namespaces } from '../lib/kube/index.ts';
+import { leases } from '../lib/kube/index.ts';
 
 // Two principals of one hub; the first reaches the API server through a network that fails.
 
@@ -38,7 +38,6 @@ beforeAll(async () => {
   await writeFile(other, kubeconfig.replace(`https://${host}:${port}`, `https://${host}:${way.port}`));
   first = await pair.newPrincipal({ replica: { listen: await freePort() }, kubeconfig: other });
   second = await pair.newPrincipal({ replica: { listen: await freePort() } });
-  await pair.hub.client.create(namespaces, { metadata: { name: pair.name } });
   target = first.port;
   first.program.start();
   second.program.start();

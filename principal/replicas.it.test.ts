@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Network, startNetwork } from '../e2e/network/index.ts';
 import { application, namespace, type Pair, type Program, pairApplications, startPair } from '../e2e/pair/index.ts';
 import { until } from '../lib/base/testing.ts';
-import { leases, namespaces } from '../lib/kube/index.ts';
+import { leases } from '../lib/kube/index.ts';
 
 // Two principals of one hub, as processes, with a real agent that reaches either of them through one address.
 
@@ -22,7 +22,6 @@ beforeAll(async () => {
   service = await startNetwork(() => (target === 0 ? undefined : { host: '127.0.0.1', port: target }));
   pair = await startPair({ principal: { args }, idle: true, agent: { server: service.port } });
   second = await pair.newPrincipal({ args });
-  await pair.hub.client.create(namespaces, { metadata: { name: pair.name } });
   target = pair.principalPort;
   pair.principal.start();
   second.program.start();

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type ArgoObject, application, namespace, type Pair, pairApplications, startPair } from '../e2e/pair/index.ts';
 import { Random } from '../e2e/random/index.ts';
 import { until } from '../lib/base/testing.ts';
-import { configMaps, events, namespaces, secrets } from '../lib/kube/index.ts';
+import { configMaps, events, secrets } from '../lib/kube/index.ts';
 
 // A hub is lost and restored from a backup as Velero does it: without status, with new UIDs, in any order, and with the
 // principal running meanwhile. The copies on the cluster must stay the very same objects.
@@ -21,7 +21,6 @@ let pair: Pair;
 beforeAll(async () => {
   console.log(`SEED=${seed}`);
   pair = await startPair();
-  await pair.hub.client.create(namespaces, { metadata: { name: pair.name } });
 });
 afterAll(() => pair?.stop());
 

@@ -16,7 +16,6 @@ import {
   clusterRoles,
   configMaps,
   type KubeObject,
-  namespaces,
   type ResourceType,
   roleBindings,
   roles,
@@ -65,7 +64,6 @@ async function kubeconfigFor(cluster: SharedCluster, name: keyof typeof original
 
 beforeAll(async () => {
   pair = await startPair({ idle: true });
-  await pair.hub.client.create(namespaces, { metadata: { name: pair.name } });
   const [hub, managed] = await Promise.all([
     kubeconfigFor(pair.hub, 'argocd-agent-principal'),
     kubeconfigFor(pair.managed, 'argocd-agent-agent'),

@@ -1,7 +1,7 @@
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
-  mapAgent,
+  admitAgent,
   namespace,
   pairApplications,
   pairAppProjects,
@@ -10,7 +10,6 @@ import {
 } from '../../e2e/pair/index.ts';
 import { startRedis } from '../../e2e/redis/index.ts';
 import { type Cluster, startCluster } from '../../e2e/testbed/index.ts';
-import { namespaces } from '../../lib/kube/index.ts';
 import { createAuthority, generateJwtKey, inspectCertificate, type KeyCertificate } from '../../lib/pki/index.ts';
 import { inParallel } from '../in-parallel.ts';
 import { type RequestCounts, servedRequests } from '../requests.ts';
@@ -65,10 +64,7 @@ export async function startScaleHub(tokenKeyBits: 2048 | 4096 = 2048): Promise<H
     redisPort: redis.port,
     pki: pkiFolder,
     async map(agents) {
-      await inParallel(agents, width, async (name) => {
-        await client.create(namespaces, { metadata: { name } });
-        await mapAgent(client, name);
-      });
+      await inParallel(agents, width, (name) => admitAgent(client, name));
     },
     async fill(agents, perAgent, progress = () => undefined) {
       const all = Array.from({ length: perAgent }, (_, index) => agents.map((agent) => ({ agent, index }))).flat();

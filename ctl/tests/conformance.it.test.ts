@@ -2,8 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
-import { mapAgent, type PrincipalHub, startHub } from '../../e2e/pair/index.ts';
-import { namespaces } from '../../lib/kube/index.ts';
+import { admitAgent, type PrincipalHub, startHub } from '../../e2e/pair/index.ts';
 import { issueCertificate } from '../../lib/pki/index.ts';
 import { runCtl } from '../testing/run-ctl.ts';
 
@@ -25,10 +24,7 @@ async function start(principal: string | undefined): Promise<PrincipalHub> {
   writeFileSync(file('cert'), certificate);
   writeFileSync(file('key'), key);
   writeFileSync(file('ca'), started.authority.certificate);
-  await Promise.all([
-    mapAgent(started.hub.client, agent),
-    started.hub.client.create(namespaces, { metadata: { name: agent } }),
-  ]);
+  await admitAgent(started.hub.client, agent);
   started.principal.start();
   await started.principal.says(/principal serves agents|Now listening on|listening/i);
   return started;

@@ -1,7 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { application, namespace, type Pair, pairApplications, startPair } from '../../e2e/pair/index.ts';
 import { until } from '../../lib/base/testing.ts';
-import { namespaces } from '../../lib/kube/index.ts';
 import { contextsOf } from '../testing/contexts.ts';
 import { type Sitting, sit } from '../testing/terminal.ts';
 
@@ -20,7 +19,6 @@ const start = (where: 'terminal' | 'pipe', line: string) => {
 };
 beforeAll(async () => {
   pair = await startPair({ name: 'east' });
-  await pair.hub.client.create(namespaces, { metadata: { name: 'east' } });
   sides = [`--kubeconfig=${await contextsOf({ hub: pair.hub, east: pair.managed })}`, '--principal-context=hub'];
 });
 afterEach(() => {

@@ -3,7 +3,7 @@ import { startProxiedPair } from '../../e2e/live/index.ts';
 import { application, namespace, type Pair, pairApplications, pairAppProjects } from '../../e2e/pair/index.ts';
 import { wellKnown } from '../../lib/base/index.ts';
 import { until } from '../../lib/base/testing.ts';
-import { namespaces, secrets } from '../../lib/kube/index.ts';
+import { secrets } from '../../lib/kube/index.ts';
 import { contextsOf } from '../testing/contexts.ts';
 import { runCtl } from '../testing/run-ctl.ts';
 
@@ -28,7 +28,6 @@ beforeAll(async () => {
   const server = `https://127.0.0.1:${proxied.port}?agentName=${name}`;
   const data = encoded({ server, config: JSON.stringify({ tlsClientConfig }) });
   await client.mergePatch(secrets, { namespace, name: `cluster-${name}` }, { data });
-  await client.create(namespaces, { metadata: { name } });
   await client.create(pairAppProjects, {
     metadata: { namespace, name: 'shop' },
     spec: { sourceNamespaces: [name], sourceRepos: ['*'], destinations: [{ name, namespace: '*' }] },

@@ -1,13 +1,12 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { namespaces } from '../../lib/kube/index.ts';
 import { createAuthority, generateJwtKey } from '../../lib/pki/index.ts';
 import { type Network, startNetwork } from '../network/index.ts';
 import {
+  admitAgent,
   agentLine,
   argoCdProgram,
   freePort,
-  mapAgent,
   namespace,
   Program,
   type ProgramLine,
@@ -199,8 +198,7 @@ export async function startStage(options: StageOptions): Promise<ChaosStage> {
     }
     const { client } = theFirst(hubClusters);
     for (const name of names) {
-      await client.create(namespaces, { metadata: { name } });
-      await mapAgent(client, name);
+      await admitAgent(client, name);
     }
     await client.create(pairAppProjects, { metadata: { name: 'default', namespace }, spec: permissiveProject });
 

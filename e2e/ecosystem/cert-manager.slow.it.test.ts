@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect } from 'node:tls';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFailed, test } from 'vitest';
 import { until } from '../../lib/base/testing.ts';
-import { namespaces, secrets } from '../../lib/kube/index.ts';
+import { secrets } from '../../lib/kube/index.ts';
 import { inspectCertificate, secretText } from '../../lib/pki/index.ts';
 import { application, namespace, type Pair, type Program, pairApplications, put, startPair } from '../pair/index.ts';
 import { managedCertificates, putIssuers, renewByHand, startCertManager, untilIssued } from './cert-manager.ts';
@@ -17,7 +17,6 @@ beforeAll(async () => {
   pair = await startPair({ idle: true });
   const { client } = pair.hub;
   certManager = await startCertManager(pair.hub);
-  await client.create(namespaces, { metadata: { name: pair.name } });
   for (const name of ['argocd-agent-ca', 'argocd-agent-principal-tls', 'argocd-agent-resource-proxy-tls']) {
     await client.delete(secrets, { namespace, name });
   }

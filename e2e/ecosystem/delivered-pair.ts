@@ -29,7 +29,7 @@ export interface DeliveredPairOptions {
   readonly images?: ImageTable;
 }
 
-/** Starts it, with the agent's namespace on the hub and an AppProject `default` that admits everything. */
+/** Starts it, with an AppProject `default` that admits everything. */
 export async function startDeliveredPair(options: DeliveredPairOptions = {}): Promise<DeliveredPair> {
   const stops: (() => Promise<unknown>)[] = [];
   const stop = async () => {
@@ -48,7 +48,6 @@ export async function startDeliveredPair(options: DeliveredPairOptions = {}): Pr
     const images = { ...standardImages(toolPath), ...options.images };
     const node = await startNode({ cluster: managed, dir: join(folder, 'node'), images });
     stops.push(() => node.stop());
-    await hub.client.create(namespaces, { metadata: { name: pair.name } });
     for (const name of options.namespaces ?? []) {
       await managed.client.create(namespaces, { metadata: { name } });
     }

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFailed, test } from 'vitest';
 import { until } from '../../lib/base/testing.ts';
-import { type KubeObject, namespaces, resourceType } from '../../lib/kube/index.ts';
+import { type KubeObject, resourceType } from '../../lib/kube/index.ts';
 import { installCrds, readCrds } from '../hub/index.ts';
 import {
   type ArgoObject,
@@ -41,7 +41,6 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'image-updater-'));
   registry = await startTagRegistry();
   pair = await startPair();
-  await pair.hub.client.create(namespaces, { metadata: { name: pair.name } });
 });
 afterAll(async () => {
   await pair?.stop();

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, onTestFailed, test } from 'vitest';
 import { until } from '../../lib/base/testing.ts';
-import { namespaces } from '../../lib/kube/index.ts';
 import { type ArgoObject, application, namespace, type Pair, pairApplications, startPair } from '../pair/index.ts';
 
 // The writes that Kargo's promotion step `argocd-update` makes on an Application of the hub: not Kargo itself. One patch sets
@@ -10,7 +9,6 @@ import { type ArgoObject, application, namespace, type Pair, pairApplications, s
 let pair: Pair;
 beforeAll(async () => {
   pair = await startPair();
-  await pair.hub.client.create(namespaces, { metadata: { name: pair.name } });
 });
 afterAll(() => pair?.stop());
 beforeEach(() =>

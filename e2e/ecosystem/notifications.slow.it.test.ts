@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, expect, onTestFailed, test } from 'vitest';
 import { until } from '../../lib/base/testing.ts';
-import { configMaps, type KubeClient, namespaces } from '../../lib/kube/index.ts';
+import { configMaps, type KubeClient } from '../../lib/kube/index.ts';
 import {
   type AgentCluster,
   application,
@@ -40,7 +40,6 @@ beforeAll(async () => {
   pair = await startPair();
   edge = await pair.addAgent({ name: 'edge', mode: 'autonomous' });
   const { client } = pair.hub;
-  await Promise.all([pair.name, edge.name].map((name) => client.create(namespaces, { metadata: { name } })));
   await put(client, 'argocd-notifications-secret', {});
   const data = {
     'service.webhook.sink': `url: http://127.0.0.1:${(sink.address() as AddressInfo).port}/`,

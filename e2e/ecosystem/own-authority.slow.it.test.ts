@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect } from 'node:tls';
 import { afterAll, beforeAll, beforeEach, expect, onTestFailed, test } from 'vitest';
 import { until } from '../../lib/base/testing.ts';
-import { namespaces, secrets } from '../../lib/kube/index.ts';
+import { secrets } from '../../lib/kube/index.ts';
 import {
   createAuthority,
   generateJwtKey,
@@ -22,7 +22,6 @@ let jwtKey: string;
 beforeAll(async () => {
   jwtKey = await generateJwtKey(2048);
   pair = await startPair({ authority: await createAuthority({ commonName: 'p256', algorithm: 'p256' }) });
-  await pair.hub.client.create(namespaces, { metadata: { name: pair.name } });
   // The type of a Secret does not change any more.
   await pair.managed.client.delete(secrets, { namespace, name: 'argocd-agent-ca' });
 });

@@ -72,7 +72,6 @@ beforeAll(async () => {
   principal.start();
   await Promise.all([
     managed.client.create(namespaces, { metadata: { name: rollout.namespace } }),
-    hub.client.create(namespaces, { metadata: { name } }),
     publishedCrds('argo-rollouts').then((crds) => installCrds(managed.client, crds)),
   ]);
   node = await startNode({ cluster: managed, dir: join(folder, 'node') });

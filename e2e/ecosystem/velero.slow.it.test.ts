@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { until } from '../../lib/base/testing.ts';
-import { configMaps, events, namespaces } from '../../lib/kube/index.ts';
+import { configMaps, events } from '../../lib/kube/index.ts';
 import {
   type AgentCluster,
   type ArgoObject,
@@ -34,9 +34,6 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'velero-'));
   pair = await startPair({}, () => startCluster());
   [edge, newHub] = await Promise.all([pair.addAgent({ name: 'edge', mode: 'autonomous' }), startCluster()]);
-  for (const name of [pair.name, edge.name]) {
-    await pair.hub.client.create(namespaces, { metadata: { name } });
-  }
   await prepareCluster(newHub.client);
 }, 600_000);
 afterAll(async () => {

@@ -3,9 +3,9 @@ import { expect } from 'vitest';
 import { configMaps, type KubeObject, namespaces, type ResourceType, secrets } from '../../lib/kube/index.ts';
 import { issueCertificate, type KeyCertificate } from '../../lib/pki/index.ts';
 import {
+  admitAgent,
   application,
   type HubPrincipal,
-  mapAgent,
   namespace,
   type PrincipalHub,
   type Program,
@@ -70,8 +70,7 @@ export class Stage {
       issueCertificate({ authority: hub.authority, commonName, usages: ['client'] });
     const names = [evil, other, rogue, neighbour, 'stranger'];
     const certificates = await Promise.all(names.map(async (name) => [name, await issue(name)] as const));
-    await Promise.all(agents.map((name) => client.create(namespaces, { metadata: { name } })));
-    await Promise.all(agents.map((name) => mapAgent(client, name)));
+    await Promise.all(agents.map((name) => admitAgent(client, name)));
     const spec = { destination: { name: other } };
     await Promise.all([
       client.create(pairApplications, application({ name: 'witness', namespace: other, spec })),

@@ -1,6 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { namespaces } from '../../lib/kube/index.ts';
-import { mapAgent, namespace, type PrincipalHub, pairApplications, pairAppProjects, startHub } from '../pair/index.ts';
+import {
+  admitAgent,
+  namespace,
+  type PrincipalHub,
+  pairApplications,
+  pairAppProjects,
+  startHub,
+} from '../pair/index.ts';
 import { allAcknowledged, asMade, eventsAbout, type Until, untilWith } from './checks.ts';
 import { seededRandom } from './dice.ts';
 import { fastPace } from './event-writer.ts';
@@ -40,7 +46,7 @@ describe('our principal and an autonomous Go agent', () => {
     [go, hub] = await Promise.all([GoPeer.start(), startHub()]);
     const { client } = hub.hub;
     until = untilWith(() => `seed ${random.seed}\n${agent.stream.story}\n${hub.principal.output.slice(-4_000)}`);
-    await Promise.all([mapAgent(client, agentName), client.create(namespaces, { metadata: { name: agentName } })]);
+    await admitAgent(client, agentName);
     const tls = await (await makeMaterial(hub.authority)).client(agentName);
     const address = `127.0.0.1:${hub.principalPort}`;
     agent = new GoAutonomousAgent({ go, address, tls, name: agentName, pace: fastPace, random });

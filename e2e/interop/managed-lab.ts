@@ -1,5 +1,4 @@
-import { namespaces } from '../../lib/kube/index.ts';
-import { type ArgoObject, mapAgent, type PrincipalHub, pairApplications, startHub } from '../pair/index.ts';
+import { type ArgoObject, admitAgent, type PrincipalHub, pairApplications, startHub } from '../pair/index.ts';
 import { asMade, type Until, untilWith } from './checks.ts';
 import { seededRandom } from './dice.ts';
 import { fastPace } from './event-writer.ts';
@@ -36,7 +35,7 @@ export async function startManagedLab(options: { destinationMapping?: boolean } 
   ]);
   const { client } = hub.hub;
   const until = untilWith(() => `seed ${random.seed}\n${agent.stream.story}\n${hub.principal.output.slice(-4_000)}`);
-  await Promise.all([mapAgent(client, agentName), client.create(namespaces, { metadata: { name: agentName } })]);
+  await admitAgent(client, agentName);
   const tls = await (await makeMaterial(hub.authority)).client(agentName);
   const address = `127.0.0.1:${hub.principalPort}`;
   const agent = new GoManagedAgent({ go, address, tls, name: agentName, pace: fastPace, random, ...options });

@@ -27,9 +27,7 @@ describe.each([
 
   beforeAll(async () => {
     hubs = await startTwoHubs({ originals });
-    for (const { cluster } of [hubs.first, hubs.second]) {
-      await cluster.client.create(namespaces, { metadata: { name: hubs.agentName } });
-    }
+    await hubs.second.cluster.client.create(namespaces, { metadata: { name: hubs.agentName } });
     if (originals.first !== undefined) {
       // Its principals do not tell each other of agents' cluster Secrets that they have not made themselves.
       await mapAgent(hubs.second.cluster.client, hubs.agentName);

@@ -5,7 +5,7 @@ import { createClient } from '@redis/client';
 import { hash } from 'bcryptjs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { until } from '../../lib/base/testing.ts';
-import { configMaps, type KubeClient, namespaces, secrets } from '../../lib/kube/index.ts';
+import { configMaps, type KubeClient, secrets } from '../../lib/kube/index.ts';
 import { issueCertificate, type KeyCertificate } from '../../lib/pki/index.ts';
 import { deployWeb, ProxyClient, TerminalClient } from '../live/index.ts';
 import { type KubeletPod, kubeletPods, type Node, startNode } from '../node/index.ts';
@@ -74,9 +74,6 @@ export function testDelivery(isMapped: boolean, executables: () => Promise<Origi
     const { principal, managed } = args;
     pair = await startPair({ originals, principal: { args: principal }, agent: { args: managed } });
     hub = pair.hub.client;
-    for (const name of [pair.name, 'cluster2']) {
-      await hub.create(namespaces, { metadata: { name } });
-    }
     other = await pair.addAgent({ name: 'cluster2', mode: 'autonomous', args: args.autonomous });
   });
   afterAll(async () => {

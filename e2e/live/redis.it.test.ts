@@ -1,7 +1,6 @@
 import { createClient } from '@redis/client';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { until } from '../../lib/base/testing.ts';
-import { namespaces } from '../../lib/kube/index.ts';
 import { freePort, type Pair, startPair } from '../pair/index.ts';
 import { type Redis, startRedis } from '../redis/index.ts';
 
@@ -25,7 +24,6 @@ beforeAll(async () => {
     principal: { redisProxy: proxy, redis: hub },
     agent: { redis: local },
   });
-  await pair.hub.client.create(namespaces, { metadata: { name: pair.name } });
   await Promise.all([pair.principal.says(/Redis proxy serves/), pair.agent.says(/connected to Redis/)]);
 });
 afterAll(async () => {

@@ -43,10 +43,7 @@ export async function deployWeb(
   cluster: KubeClient,
   proxy: ProxyClient | undefined,
 ): Promise<void> {
-  await Promise.all([
-    hub.create(namespaces, { metadata: { name: agent } }),
-    cluster.create(namespaces, { metadata: { name: 'shop' } }),
-  ]);
+  await cluster.create(namespaces, { metadata: { name: 'shop' } });
   const spec = { destination: { name: 'in-cluster', namespace: 'shop' } };
   await hub.create(pairApplications, application({ name: 'web', namespace: agent, spec }));
   const patient = { timeoutMs: 120_000 };

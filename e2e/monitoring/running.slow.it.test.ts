@@ -1,7 +1,6 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { until } from '../../lib/base/testing.ts';
-import { namespaces } from '../../lib/kube/index.ts';
 import { issueCertificate } from '../../lib/pki/index.ts';
 import { addonChart, agentChart } from '../hub/index.ts';
 import { ProxyClient } from '../live/index.ts';
@@ -37,7 +36,6 @@ describe('Prometheus beside a principal and an agent', { tags: 'prometheus' }, (
     });
     // Something of everything: a change on its way, a report, a live request.
     const { hub, managed } = pair;
-    await hub.client.create(namespaces, { metadata: { name: pair.name } });
     await hub.client.create(pairApplications, application({ name: 'guestbook', namespace: pair.name }));
     const key = { name: 'guestbook', namespace };
     await until('the copy', () => managed.client.get(pairApplications, key));

@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { until } from '../../lib/base/testing.ts';
-import { namespaces } from '../../lib/kube/index.ts';
 import { application, namespace, pairApplications, startPair } from '../pair/index.ts';
 
 // Principal, agent and the agent's API server are reached at ::1 alone.
@@ -22,7 +21,6 @@ test.each(['::1', '[::1]'])('an Application comes and goes where there is only I
   await agent.says(/Connected to the principal/);
 
   const hub = pair.hub.client;
-  await hub.create(namespaces, { metadata: { name: pair.name } });
   await hub.create(pairApplications, application({ name: 'guestbook', namespace: pair.name, spec: {} }));
   const copy = () => pair.managed.client.get(pairApplications, { name: 'guestbook', namespace });
   await until('the copy', copy, { details: () => `${pair.principal.output}\n---\n${agent.output}` });

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { until } from '../../lib/base/testing.ts';
-import { namespaces } from '../../lib/kube/index.ts';
 import { application, namespace, type Pair, pairApplications, startPair } from '../pair/index.ts';
 
 // Principal and agents as processes: one agent over WebSocket, one over HTTP/2 on the same port.
@@ -25,7 +24,6 @@ test('an Application comes and goes over WebSocket, beside an agent over HTTP/2'
     [pair.name, pair.managed],
     ['over-http2', other.cluster],
   ] as const) {
-    await hub.create(namespaces, { metadata: { name: agent } });
     await hub.create(pairApplications, application({ name: 'guestbook', namespace: agent, spec: {} }));
     const copy = () => cluster.client.get(pairApplications, { name: 'guestbook', namespace });
     const there = await until(`the Application is with ${agent}`, copy, logs());

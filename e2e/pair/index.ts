@@ -5,7 +5,7 @@ import { borrowCluster, type SharedCluster } from '../testbed/index.ts';
 import { type AgentCluster, startAgentCluster } from './agent-cluster.ts';
 import { type AgentSetup, agentLine, type PrincipalSetup } from './command-line.ts';
 import { type EmptyHubOptions, type PrincipalHub, startHub } from './hub.ts';
-import { mapAgent } from './material.ts';
+import { admitAgent, mapAgent } from './material.ts';
 import { Program } from './program.ts';
 
 export { freePort } from '../testbed/index.ts';
@@ -15,6 +15,7 @@ export { type Collector, startCollector } from './collector.ts';
 export { type AgentSetup, agentLine, type PrincipalSetup, type ProgramLine, principalLine } from './command-line.ts';
 export { type EmptyHub, type HubPrincipal, type PrincipalHub, startEmptyHub, startHub } from './hub.ts';
 export {
+  admitAgent,
   giveAgentCredentials,
   giveHubMaterial,
   type HubMaterial,
@@ -65,6 +66,8 @@ export const permissiveProject = {
 /** How an agent is added to a pair. */
 export interface AddedAgentOptions extends Partial<AgentSetup> {
   readonly name: string;
+  /** The principal is to make the agent's namespace on the hub. */
+  readonly withoutNamespace?: boolean;
   /** Leave the agent to the test to start. */
   readonly idle?: boolean;
 }
@@ -132,10 +135,10 @@ export async function startPair(
   const others: Program[] = [];
   const clusters: AgentCluster[] = [];
   const ofAgent = { authority, environment: options.environment, original: originals?.agent, server: principalPort };
-  const addAgent = async ({ idle, ...added }: AddedAgentOptions): Promise<AgentCluster> => {
+  const addAgent = async ({ idle, withoutNamespace, ...added }: AddedAgentOptions): Promise<AgentCluster> => {
     const [one] = await Promise.all([
       startAgentCluster({ ...ofAgent, ...added }, start),
-      mapAgent(hub.client, added.name),
+      (withoutNamespace ? mapAgent : admitAgent)(hub.client, added.name),
     ]);
     clusters.push(one);
     if (idle !== true) {

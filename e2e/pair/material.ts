@@ -91,6 +91,11 @@ export async function giveAgentCredentials(
   await putTls(client, 'argocd-agent-client-tls', certificate);
 }
 
+/** Lets a hub know an agent: the namespace of its Applications, and the cluster Secret that maps it. */
+export async function admitAgent(client: KubeClient, name: string): Promise<void> {
+  await Promise.all([client.create(namespaces, { metadata: { name } }), mapAgent(client, name)]);
+}
+
 /** The cluster Secret that maps an agent. */
 export async function mapAgent(client: KubeClient, name: string): Promise<void> {
   const labels = { 'argocd.argoproj.io/secret-type': 'cluster', 'argocd-agent.argoproj-labs.io/agent-name': name };

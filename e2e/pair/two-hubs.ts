@@ -4,7 +4,7 @@ import { type Network, startNetwork } from '../network/index.ts';
 import { borrowCluster, freePort, type SharedCluster } from '../testbed/index.ts';
 import { startAgentCluster } from './agent-cluster.ts';
 import { startEmptyHub } from './hub.ts';
-import { mapAgent } from './material.ts';
+import { admitAgent } from './material.ts';
 import type { Program } from './program.ts';
 
 /** A principal of one of two hubs. */
@@ -98,7 +98,7 @@ export async function startTwoHubs(options: TwoHubsOptions = {}): Promise<TwoHub
     startAgentCluster({ name, authority, server: [way1, way2] }, borrowCluster),
   ]);
   hubs.push(first, second);
-  await mapAgent(first.cluster.client, name);
+  await admitAgent(first.cluster.client, name);
   return {
     first,
     second,

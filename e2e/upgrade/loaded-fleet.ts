@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { until } from '../../lib/base/testing.ts';
-import { namespaces } from '../../lib/kube/index.ts';
 import {
   type ChaosFinding,
   checkApplications,
@@ -68,9 +67,6 @@ export async function startLoadedFleet(options: LoadedFleetOptions): Promise<Loa
     await pair.stop();
   };
   try {
-    for (const name of ['cluster1', 'cluster2']) {
-      await pair.hub.client.create(namespaces, { metadata: { name } });
-    }
     const other = await pair.addAgent({ name: 'cluster2', mode: 'autonomous' });
     const agents = [
       { name: pair.name, mode: 'managed' as const, cluster: pair.managed },

@@ -13,7 +13,7 @@ import {
 } from '../../e2e/pair/index.ts';
 import { type Redis, startRedis } from '../../e2e/redis/index.ts';
 import { until } from '../../lib/base/testing.ts';
-import { namespaces, type Secret, secrets } from '../../lib/kube/index.ts';
+import { type Secret, secrets } from '../../lib/kube/index.ts';
 import { decodeSecret } from '../../lib/ops/index.ts';
 import { generateJwtKey, issueCertificate } from '../../lib/pki/index.ts';
 import { clusterInfoKey, decodeClusterInfo } from '../../lib/redis/index.ts';
@@ -44,7 +44,6 @@ beforeAll(async () => {
       ],
     },
   });
-  await pair.hub.client.create(namespaces, { metadata: { name: pair.name } });
   await giveIdentity();
   pair.principal.start();
   pair.agent.start();

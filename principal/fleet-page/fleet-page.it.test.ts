@@ -13,7 +13,7 @@ import {
 } from '../../e2e/pair/index.ts';
 import { type Redis, startRedis } from '../../e2e/redis/index.ts';
 import { until } from '../../lib/base/testing.ts';
-import { configMaps, namespaces } from '../../lib/kube/index.ts';
+import { configMaps } from '../../lib/kube/index.ts';
 
 // The page of a real principal, with a real agent, before a real API server.
 
@@ -93,7 +93,6 @@ test('the fleet of a real hub, for those alone who may see it', async () => {
   );
   await until('the new policy counts', async () => (await get('/', session('alice'))).status === 200, details);
 
-  await hub.client.create(namespaces, { metadata: { name } });
   await hub.client.create(pairApplications, application({ name: 'shop', namespace: name }));
   await until(
     'the Application is on the cluster’s page',

@@ -12,14 +12,7 @@ import {
 } from '../../e2e/pair/index.ts';
 import { annotations } from '../../lib/argocd/index.ts';
 import { until } from '../../lib/base/testing.ts';
-import {
-  configMaps,
-  type KubeObject,
-  namespaces,
-  type ResourceType,
-  resourceType,
-  secrets,
-} from '../../lib/kube/index.ts';
+import { configMaps, type KubeObject, type ResourceType, resourceType, secrets } from '../../lib/kube/index.ts';
 
 // Two hubs on real API servers; the agent knows both. Roles change in every way that there is, and no copy on the cluster is
 // deleted or made again.
@@ -28,7 +21,6 @@ let hubs: TwoHubs;
 
 beforeAll(async () => {
   hubs = await startTwoHubs();
-  await hubs.first.cluster.client.create(namespaces, { metadata: { name: hubs.agentName } });
   hubs.first.principal.start();
   await hubs.first.principal.says(/principal serves agents/);
   hubs.second.principal.start();

@@ -7,7 +7,7 @@ import { application, namespace, pairApplications, startTwoHubs, type TwoHubs } 
 import { borrowCluster, type SharedCluster } from '../../e2e/testbed/index.ts';
 import { annotations } from '../../lib/argocd/index.ts';
 import { until } from '../../lib/base/testing.ts';
-import { configMaps, leases, namespaces } from '../../lib/kube/index.ts';
+import { configMaps, leases } from '../../lib/kube/index.ts';
 
 // A Lease in a third cluster says who is active. The active hub is cut off from that cluster, and from nothing else: it stops
 // before the other one becomes active, and follows it when it can see the Lease again.
@@ -30,7 +30,6 @@ beforeAll(async () => {
     firstArgs: [`--ha-lease-kubeconfig=${throughProxy}`],
     secondArgs: [`--ha-lease-kubeconfig=${third.kubeconfig}`],
   });
-  await hubs.first.cluster.client.create(namespaces, { metadata: { name: hubs.agentName } });
   hubs.first.principal.start();
   await hubs.first.principal.says(/principal serves agents/);
   hubs.second.principal.start();

@@ -14,7 +14,7 @@ import {
 import { borrowCluster, type SharedCluster } from '../../e2e/testbed/index.ts';
 import { annotations } from '../../lib/argocd/index.ts';
 import { until } from '../../lib/base/testing.ts';
-import { leases, namespaces } from '../../lib/kube/index.ts';
+import { leases } from '../../lib/kube/index.ts';
 
 // Two hubs with two principals each, under one Lease in a third cluster. The role is the hub's: whichever principal dies, is asked
 // or is started again.
@@ -33,7 +33,6 @@ beforeAll(async () => {
       '--ha-lease-renew-deadline=4s',
     ],
   });
-  await hubs.first.cluster.client.create(namespaces, { metadata: { name: hubs.agentName } });
   startAll(hubs.first);
   await isActive(hubs.first);
   startAll(hubs.second);

@@ -50,8 +50,7 @@ beforeAll(async () => {
       args: [...traced, '--heartbeat-interval=50ms', '--cache-refresh-interval=50ms'],
     },
   });
-  await pair.hub.client.create(namespaces, { metadata: { name: pair.name } });
-  edge = await pair.addAgent({ name: 'edge', mode: 'autonomous' });
+  edge = await pair.addAgent({ name: 'edge', mode: 'autonomous', withoutNamespace: true });
 });
 afterAll(async () => {
   stop.abort();
