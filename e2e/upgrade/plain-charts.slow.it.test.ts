@@ -2,13 +2,13 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFailed, test } from 'vitest';
-import { namespaces, secrets } from '../../lib/kube/index.ts';
+import { secrets } from '../../lib/kube/index.ts';
 import { tlsOfSecret } from '../../lib/pki/index.ts';
 import { PlayedApplicationController } from '../chaos/index.ts';
 import { principalOf, troubles } from '../fleet/index.ts';
-import { argoCdCrds, helm, installCrds } from '../hub/index.ts';
+import { helm } from '../hub/index.ts';
 import { type Node, standardImages, startNode } from '../node/index.ts';
-import { giveAgentCredentials, mapAgent, namespace } from '../pair/index.ts';
+import { giveAgentCredentials, mapAgent, namespace, prepareCluster } from '../pair/index.ts';
 import { Random } from '../random/index.ts';
 import { type Cluster, startCluster, waitForObject } from '../testbed/index.ts';
 import { toolPath } from '../tools/index.ts';
@@ -94,8 +94,7 @@ describe.each(settings.map((one) => [one.values, one] as const))(
       ] as const) {
         const images = { ...standardImages(toolPath), [versionRepository]: versionImage(place) };
         nodes.push(await startNode({ cluster, dir: join(folder, place), images }));
-        await installCrds(cluster.client, await argoCdCrds());
-        await cluster.client.create(namespaces, { metadata: { name: namespace } });
+        await prepareCluster(cluster.client);
       }
       const { client } = edge;
       const controller = new PlayedApplicationController({ agent: agentName, client, random: new Random(1) });
