@@ -1,6 +1,3 @@
-import { readFile, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Network, startNetwork } from '../e2e/network/index.ts';
 import {
@@ -10,6 +7,7 @@ import {
   type Pair,
   type Program,
   pairApplications,
+  startApiWay,
   startPair,
 } from '../e2e/pair/index.ts';
 import { until } from '../lib/base/testing.ts';
@@ -31,12 +29,9 @@ const logs = () => ({
 beforeAll(async () => {
   service = await startNetwork(() => ({ host: '127.0.0.1', port: target }));
   pair = await startPair({ idle: true, agent: { server: service.port } });
-  const kubeconfig = await readFile(pair.hub.kubeconfig, 'utf8');
-  const [, host = '', port = ''] = /https:\/\/([\w.]+):(\d+)/.exec(kubeconfig) ?? [];
-  way = await startNetwork(() => ({ host, port: Number(port) }));
-  const other = join(tmpdir(), `kubeconfig-${process.pid}`);
-  await writeFile(other, kubeconfig.replace(`https://${host}:${port}`, `https://${host}:${way.port}`));
-  first = await pair.newPrincipal({ replica: { listen: await freePort() }, kubeconfig: other });
+  const api = await startApiWay(pair.hub);
+  way = api.way;
+  first = await pair.newPrincipal({ replica: { listen: await freePort() }, kubeconfig: api.kubeconfig });
   second = await pair.newPrincipal({ replica: { listen: await freePort() } });
   target = first.port;
   first.program.start();

@@ -1,5 +1,3 @@
-import { readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { createAuthority, generateJwtKey } from '../../lib/pki/index.ts';
 import { type Network, startNetwork } from '../network/index.ts';
 import {
@@ -15,6 +13,7 @@ import {
   prepareCluster,
   principalLine,
   putArgoCdSettings,
+  startApiWay,
 } from '../pair/index.ts';
 import type { Random } from '../random/index.ts';
 import { startRedis } from '../redis/index.ts';
@@ -162,13 +161,10 @@ export async function startStage(options: StageOptions): Promise<ChaosStage> {
       closing.push(() => started.close());
       return started;
     };
-    const wayTo = (port: number) => way(() => ({ host: '127.0.0.1', port }));
-    const wayToApi = async (to: Cluster, name: string) => {
-      const { port } = new URL(to.server);
-      const network = await wayTo(Number(port));
-      const path = join(to.dir, `${name}-way.kubeconfig`);
-      await writeFile(path, (await readFile(to.kubeconfig, 'utf8')).replaceAll(`:${port}`, `:${network.port}`));
-      return { network, kubeconfig: path };
+    const wayToApi = async (to: Cluster) => {
+      const started = await startApiWay(to);
+      closing.push(() => started.way.close());
+      return started;
     };
     const part = (kind: keyof typeof heaps, name: string, { args, healthPort }: ProgramLine) => {
       const program = new Program(args, { NODE_OPTIONS: heaps[kind] });
@@ -212,12 +208,12 @@ export async function startStage(options: StageOptions): Promise<ChaosStage> {
     const waysToHubs = () => Promise.all(hubClusters.map((_, index) => wayToHub(index)));
     const followWays = isPaired ? await waysToHubs() : [];
     for (const [index, own] of hubClusters.entries()) {
-      const lease = isPaired ? await wayToApi(theFirst(clusters), `lease-of-${own.name}`) : undefined;
+      const lease = isPaired ? await wayToApi(theFirst(clusters)) : undefined;
       const principals = await Promise.all(
         Array.from({ length: options.replicas }, async (_, number): Promise<StagedPrincipal> => {
           const name = `${isPaired ? `${own.name}-` : ''}principal${number + 1}`;
           const [proxyPort, peerPort, admin] = await Promise.all([freePort(), freePort(), freePort()]);
-          const [api, peerWay] = await Promise.all([wayToApi(own, name), wayTo(peerPort)]);
+          const [api, peerWay] = await Promise.all([wayToApi(own), way(() => ({ host: '127.0.0.1', port: peerPort }))]);
           const peer = followWays[1 - index]?.port;
           const line = await principalLine({
             kubeconfig: api.kubeconfig,
@@ -229,7 +225,7 @@ export async function startStage(options: StageOptions): Promise<ChaosStage> {
           });
           const adminAddress = `127.0.0.1:${admin}`;
           const { port } = line;
-          return { part: part('principal', name, line), port, proxyPort, apiWay: api.network, peerWay, adminAddress };
+          return { part: part('principal', name, line), port, proxyPort, apiWay: api.way, peerWay, adminAddress };
         }),
       );
       const [setHealth, setMetrics, webhook] = await Promise.all([freePort(), freePort(), freePort()]);
@@ -252,7 +248,7 @@ export async function startStage(options: StageOptions): Promise<ChaosStage> {
         principals,
         setController,
         followWay: followWays[index],
-        leaseWay: lease?.network,
+        leaseWay: lease?.way,
       });
     }
 
@@ -267,7 +263,7 @@ export async function startStage(options: StageOptions): Promise<ChaosStage> {
             spec: permissiveProject,
           });
         }
-        const api = await wayToApi(own, name);
+        const api = await wayToApi(own);
         const ways = await waysToHubs();
         const line = await agentLine({
           kubeconfig: api.kubeconfig,
@@ -276,7 +272,7 @@ export async function startStage(options: StageOptions): Promise<ChaosStage> {
           redis: redis.port,
         });
         const program = part('agent', `agent of ${name}`, line);
-        return { name, mode, cluster: own, part: program, ways, apiWay: api.network };
+        return { name, mode, cluster: own, part: program, ways, apiWay: api.way };
       }),
     );
     const trust = new Trust({ authority, jwtKey, hubs: hubClusters, agents });

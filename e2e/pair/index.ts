@@ -10,6 +10,7 @@ import { Program } from './program.ts';
 
 export { freePort } from '../testbed/index.ts';
 export { type AgentCluster, startAgentCluster } from './agent-cluster.ts';
+export { startApiWay } from './api-way.ts';
 export { type ArgoCdProgramName, argoCdProgram, putArgoCdSettings } from './argocd-program.ts';
 export { type Collector, startCollector } from './collector.ts';
 export { type AgentSetup, agentLine, type PrincipalSetup, type ProgramLine, principalLine } from './command-line.ts';

@@ -1,9 +1,13 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Network, startNetwork } from '../../e2e/network/index.ts';
-import { application, namespace, pairApplications, startTwoHubs, type TwoHubs } from '../../e2e/pair/index.ts';
+import type { Network } from '../../e2e/network/index.ts';
+import {
+  application,
+  namespace,
+  pairApplications,
+  startApiWay,
+  startTwoHubs,
+  type TwoHubs,
+} from '../../e2e/pair/index.ts';
 import { borrowCluster, type SharedCluster } from '../../e2e/testbed/index.ts';
 import { annotations } from '../../lib/argocd/index.ts';
 import { until } from '../../lib/base/testing.ts';
@@ -15,19 +19,16 @@ import { configMaps, leases } from '../../lib/kube/index.ts';
 let hubs: TwoHubs;
 let third: SharedCluster;
 let proxy: Network;
-const folder = mkdtempSync(join(tmpdir(), 'lease-'));
 const lease = { namespace: 'default', name: 'argocd-agent-active-hub' };
 
 beforeAll(async () => {
   third = await borrowCluster();
-  const { port } = new URL(third.server);
-  proxy = await startNetwork(() => ({ host: '127.0.0.1', port: Number(port) }));
-  const throughProxy = join(folder, 'kubeconfig');
-  writeFileSync(throughProxy, readFileSync(third.kubeconfig, 'utf8').replaceAll(`:${port}`, `:${proxy.port}`));
+  const api = await startApiWay(third);
+  proxy = api.way;
   const common = ['--ha-lease-namespace=default', '--ha-lease-duration=4s', '--ha-lease-renew-deadline=2s'];
   hubs = await startTwoHubs({
     principalArgs: common,
-    firstArgs: [`--ha-lease-kubeconfig=${throughProxy}`],
+    firstArgs: [`--ha-lease-kubeconfig=${api.kubeconfig}`],
     secondArgs: [`--ha-lease-kubeconfig=${third.kubeconfig}`],
   });
   hubs.first.principal.start();
@@ -39,7 +40,6 @@ afterAll(async () => {
   await hubs?.stop();
   await proxy?.close();
   await third?.stop();
-  rmSync(folder, { recursive: true });
 });
 
 const logs = () => ({
