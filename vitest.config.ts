@@ -36,8 +36,7 @@ const integration: TestOptions = {
   globalSetup: ['e2e/programs/setup.ts', 'e2e/hub/pool-setup.ts'],
   testTimeout: 180_000,
   hookTimeout: 300_000,
-  // A third of their time goes by while API servers and programs do something.
-  maxWorkers: availableParallelism() + 1,
+  maxWorkers: 2,
 };
 const e2e: TestOptions = {
   globalSetup: 'e2e/programs/setup.ts',
@@ -74,8 +73,7 @@ export default defineConfig({
       project('unit', unit),
       project('integration', integration),
       project('slow-integration', integration),
-      // Both stories at once, since each waits for the other programs half of the time.
-      project('e2e', { ...e2e, maxWorkers: 2, fileParallelism: true }),
+      project('e2e', e2e),
       project('slow-e2e', e2e),
     ],
   },
