@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { PlayedApplicationController } from '../../e2e/application-controller/index.ts';
 import { installCrds, publishedCrds } from '../../e2e/hub/index.ts';
 import { type Membership, type Ocm, startOcm } from '../../e2e/ocm/index.ts';
 import { startTestbed, type Testbed } from '../../e2e/testbed/index.ts';
@@ -8,7 +9,6 @@ import { clusterRoles, events, secrets } from '../../lib/kube/index.ts';
 import { managedClusters } from '../hub/index.ts';
 import { pullKeys } from './names.ts';
 import { type PullApplication, type PullWork, payloadIn, pullApplications, pullWorks } from './resources.ts';
-import { ArgoCdStandIn } from './testing/argo-cd.ts';
 import { BasicFleet, mortal, revisionIn } from './testing/fleet.ts';
 import { operationId } from './work.ts';
 
@@ -16,6 +16,8 @@ let testbed: Testbed;
 let ocm: Ocm;
 let member: Membership;
 let fleet: BasicFleet;
+const argoCd = new AbortController();
+let playing: Promise<void> | undefined;
 
 beforeAll(async () => {
   testbed = await startTestbed({ clusters: 1 });
@@ -24,9 +26,9 @@ beforeAll(async () => {
     throw new Error('no managed cluster');
   }
   const hubCrds = await publishedCrds('ocm-hub');
-  const argoCd = await publishedCrds('argocd');
-  const kinds = argoCd.filter(({ metadata }) => metadata.name === 'applications.argoproj.io');
-  await installCrds(testbed.hub.client, [...hubCrds, ...argoCd]);
+  const argoCdCrds = await publishedCrds('argocd');
+  const kinds = argoCdCrds.filter(({ metadata }) => metadata.name === 'applications.argoproj.io');
+  await installCrds(testbed.hub.client, [...hubCrds, ...argoCdCrds]);
   await installCrds(cluster.client, kinds);
   // OCM's agent keeps the copy of a work that is deleted at the moment when it first applies it, as if it had lost the hub.
   ocm = await startOcm(testbed.hub, { statusSyncIntervalMs: 500, evictionGraceMs: 1_000 });
@@ -39,14 +41,16 @@ beforeAll(async () => {
   fleet = new BasicFleet({
     hub: testbed.hub.client,
     spoke: cluster.client,
-    argoCd: new ArgoCdStandIn(cluster.client),
+    argoCd: new PlayedApplicationController({ client: cluster.client, revisionOf: () => 'abc' }),
   });
+  playing = fleet.argoCd.run(argoCd.signal);
   await fleet.namespace('argocd');
   await fleet.namespace('gitops');
 });
 afterEach(() => fleet.reset());
 afterAll(async () => {
-  await fleet?.argoCd.stop();
+  argoCd.abort();
+  await playing;
   await ocm?.stop();
   await testbed?.stop();
 });
@@ -93,23 +97,23 @@ test('ocm defect H9: ocm defect H10: an operation runs once, and the hub’s App
   );
   expect(done.spec?.destination).toEqual({ name: 'elsewhere', namespace: 'guestbook' });
   expect(done.status?.operationState).toMatchObject({
-    message: 'successfully synced',
+    message: 'successfully synced (all tasks run)',
     syncResult: { revision: 'abc' },
   });
   await fleet.onHub('the end of the operation', 'guestbook', (one) => one && !one.operation);
   await fleet.settled();
-  expect(fleet.argoCd.ended).toEqual(['argocd/guestbook']);
+  expect(fleet.did('ended')).toEqual(['argocd/guestbook']);
   await fleet.change('guestbook', { operation: sync });
   await fleet.onHub('the end of the second', 'guestbook', (one) => one && !one.operation);
   await fleet.settled();
-  expect(fleet.argoCd.ended).toHaveLength(2);
+  expect(fleet.did('ended')).toHaveLength(2);
   const [work] = await fleet.works('argocd/guestbook');
   expect(payloadIn(work)?.operation).toBeUndefined();
 });
 
 test('a change waits for the running operation and does not start it again', async () => {
   fleet.start();
-  fleet.argoCd.isHolding = true;
+  fleet.argoCd.hold();
   await fleet.create('guestbook', { operation: sync });
   await fleet.onHub('it to run', 'guestbook', (one) => {
     const state = one?.status?.operationState;
@@ -122,12 +126,12 @@ test('a change waits for the running operation and does not start it again', asy
   await fleet.worksAre('the change', 'argocd/guestbook', ([work]) => revisionIn(work) === 'v2');
   await fleet.onHub('the end', 'guestbook', (one) => one && !one.operation);
   await fleet.settled();
-  expect(fleet.argoCd.ended).toHaveLength(1);
+  expect(fleet.did('ended')).toHaveLength(1);
 });
 
 test('an operation that a user terminates on the hub ends on the cluster', async () => {
   fleet.start();
-  fleet.argoCd.isHolding = true;
+  fleet.argoCd.hold();
   await fleet.create('guestbook', { operation: sync });
   const running = (one: PullApplication | undefined) => {
     const state = one?.status?.operationState;
@@ -145,15 +149,15 @@ test('an operation that a user terminates on the hub ends on the cluster', async
     const source = one?.spec?.source as { targetRevision: string } | undefined;
     return source?.targetRevision === 'v2' && one?.operation === undefined;
   });
-  expect(fleet.argoCd.terminated).toEqual(['argocd/guestbook']);
-  expect(fleet.argoCd.ended).toEqual([]);
+  expect(fleet.did('terminated')).toEqual(['argocd/guestbook']);
+  expect(fleet.did('ended')).toEqual([]);
   // The next operation is not affected.
-  fleet.argoCd.isHolding = false;
+  fleet.argoCd.release();
   await fleet.change('guestbook', { operation: sync });
   await fleet.onHub('the next to succeed', 'guestbook', (one) => {
     return one?.operation === undefined && one?.status?.operationState?.phase === 'Succeeded';
   });
-  expect(fleet.argoCd.ended).toEqual(['argocd/guestbook']);
+  expect(fleet.did('ended')).toEqual(['argocd/guestbook']);
   const [work] = await fleet.works();
   await until('the work to be applied', async () => {
     const found = (await fleet.works()).find(({ metadata }) => metadata.name === work?.metadata.name);
@@ -164,7 +168,7 @@ test('an operation that a user terminates on the hub ends on the cluster', async
 
 test('a change waits for a running operation for a limited time only', async () => {
   fleet.start({ patienceMs: 500 });
-  fleet.argoCd.isHolding = true;
+  fleet.argoCd.hold();
   await fleet.create('guestbook', { operation: sync });
   await fleet.onCluster('it to run', 'guestbook', (one) => one?.status?.operationState?.phase === 'Running');
   await fleet.change('guestbook', { spec: { source: { targetRevision: 'v2' } } });
@@ -174,7 +178,7 @@ test('a change waits for a running operation for a limited time only', async () 
   });
   fleet.argoCd.release();
   await fleet.onHub('the end', 'guestbook', (one) => one && !one.operation);
-  expect(fleet.argoCd.ended).toHaveLength(1);
+  expect(fleet.did('ended')).toHaveLength(1);
 });
 
 test('a refresh is carried to the cluster and removed when it is done', async () => {
@@ -189,7 +193,7 @@ test('a refresh is carried to the cluster and removed when it is done', async ()
       (one) => one && !one.metadata.annotations?.[pullKeys.refresh],
     );
     await fleet.settled();
-    expect(fleet.argoCd.refreshed).toHaveLength(count);
+    expect(fleet.did('refreshed')).toHaveLength(count);
   }
 });
 
@@ -207,7 +211,7 @@ test('ocm defect M18: a deleted Application stays until its copy and its deploye
   await member.reconnect();
   await fleet.onHub('its end', 'guestbook', (one) => one === undefined);
   expect(await fleet.spoke.get(pullApplications, { namespace: 'argocd', name: 'guestbook' })).toBeUndefined();
-  expect(fleet.argoCd.cascaded).toEqual(['argocd/guestbook']);
+  expect(fleet.did('finalized')).toEqual(['argocd/guestbook']);
   expect(await fleet.works()).toEqual([]);
 });
 
@@ -228,7 +232,7 @@ test('an Application deleted without its finalizer keeps its deployed resources,
   fleet.start();
   await fleet.onCluster('its end', 'unseen', (one) => one === undefined);
   await until('no works', async () => (await fleet.works()).length === 0);
-  expect(fleet.argoCd.cascaded).toEqual([]);
+  expect(fleet.did('finalized')).toEqual([]);
 });
 
 test('ocm defect M18: the last change of the finalizer counts, also when the cluster sees only the deletion', async () => {
@@ -250,7 +254,7 @@ test('ocm defect M18: the last change of the finalizer counts, also when the clu
   }
   await fleet.onHub('its end', 'cascade', (one) => one === undefined);
   await until('no works', async () => (await fleet.works()).length === 0);
-  expect(fleet.argoCd.cascaded).toEqual(['argocd/cascade']);
+  expect(fleet.did('finalized')).toEqual(['argocd/cascade']);
 });
 
 test('ocm defect M19: no work is left when an Application loses its label or moves to another cluster, also unobserved', async () => {
@@ -426,7 +430,7 @@ test('a tenant’s Application is refused until operator and AppProject admit it
   // A deletion is carried out whether the Application is admitted or not.
   await fleet.remove('tenant', 'gitops');
   await fleet.onHub('its end', 'tenant', (one) => one === undefined, 'gitops');
-  expect(fleet.argoCd.cascaded).toEqual(['gitops/tenant']);
+  expect(fleet.did('finalized')).toEqual(['gitops/tenant']);
 });
 
 test('an Application of an agent is left to argocd-agent, and so is a cluster Secret', async () => {
@@ -499,7 +503,7 @@ test('ocm defect H9: a controller killed after every write runs each operation o
   isOver = true;
   over.resolve();
   await living;
-  expect(fleet.argoCd.ended).toEqual(['argocd/guestbook', 'argocd/guestbook']);
+  expect(fleet.did('ended')).toEqual(['argocd/guestbook', 'argocd/guestbook']);
   expect(lives).toBeGreaterThan(8);
 });
 

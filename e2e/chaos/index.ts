@@ -1,5 +1,5 @@
 /** What users and clusters do to a fleet under load, and how it is judged. */
-export { PlayedApplicationController, type PlayedControllerOptions } from './application-controller.ts';
+export { BusyController, type BusyControllerOptions } from './application-controller.ts';
 export {
   type ChaosFinding,
   checkApplications,

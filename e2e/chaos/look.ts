@@ -1,6 +1,6 @@
 import { leases } from '../../lib/kube/index.ts';
 import { namespace, pairApplicationSets, pairApplications } from '../pair/index.ts';
-import type { PlayedApplicationController } from './application-controller.ts';
+import type { BusyController } from './application-controller.ts';
 import { generatedBy } from './application-sets.ts';
 import type { HubOperator } from './hub-operator.ts';
 import type { ChaosView } from './invariants.ts';
@@ -12,7 +12,7 @@ import type { ChaosStage } from './stage.ts';
 /** Who is looked at beside the {@link ChaosStage}. */
 export interface Lookout {
   readonly stage: ChaosStage;
-  readonly controllers: readonly PlayedApplicationController[];
+  readonly controllers: readonly BusyController[];
   readonly live: Onlooker;
   readonly operator: HubOperator;
   /** The ApplicationSets that users want. */

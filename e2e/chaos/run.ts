@@ -2,7 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Random } from '../random/index.ts';
-import { PlayedApplicationController } from './application-controller.ts';
+import { BusyController } from './application-controller.ts';
 import { drawFaults, type Fault } from './faults.ts';
 import { HubOperator } from './hub-operator.ts';
 import { inflict } from './inflict.ts';
@@ -72,8 +72,7 @@ export async function runChaos(options: ChaosOptions): Promise<Verdict> {
   try {
     const [ledger, sets] = [new Ledger(), new Ledger()];
     const controllers = stage.agents.map(
-      ({ name, cluster }) =>
-        new PlayedApplicationController({ agent: name, client: cluster.client, random: numbers() }),
+      ({ name, cluster }) => new BusyController({ agent: name, client: cluster.client, random: numbers() }),
     );
     const live = new Onlooker(stage, forLive);
     await live.prepare();

@@ -84,6 +84,8 @@ export const testbedRooms: Rooms = {
   git: ['testbed'],
   network: [],
   random: [],
+  // A stand-in for Argo CD's application controller.
+  'application-controller': [],
   redis: ['testbed', 'tools'],
   // Charts, manifests and CRDs on a hub.
   hub: ['testbed', 'tools'],
@@ -98,7 +100,7 @@ export const testbedRooms: Rooms = {
   image: [],
   provider: ['fleet', 'git', 'hub', 'image', 'ocm', 'testbed'],
   suites: ['argocd', 'fleet', 'network', 'node', 'ocm', 'provider', 'random', 'rights', 'testbed'],
-  chaos: ['live', 'network', 'pair', 'random', 'redis', 'suites', 'testbed'],
+  chaos: ['application-controller', 'live', 'network', 'pair', 'random', 'redis', 'suites', 'testbed'],
   ecosystem: ['argocd', 'fleet', 'git', 'hub', 'node', 'pair', 'testbed', 'tools'],
   hostile: ['pair', 'random'],
   recordings: [],

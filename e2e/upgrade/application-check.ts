@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import type { AgentMode } from '../../lib/auth/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import type { KubeClient } from '../../lib/kube/index.ts';
-import type { PlayedApplicationController } from '../chaos/index.ts';
+import type { BusyController } from '../chaos/index.ts';
 import { type ArgoObject, application, namespace, pairApplications } from '../pair/index.ts';
 
 /** Where the Applications of an agent are: in Argo CD's namespace, unless it is said. */
@@ -13,7 +13,7 @@ export interface ApplicationPlaces {
   readonly onHub: string;
   readonly cluster: KubeClient;
   readonly destination: object;
-  readonly controller: PlayedApplicationController;
+  readonly controller: BusyController;
 }
 
 const patient = { timeoutMs: 90_000 };
@@ -101,17 +101,17 @@ export class ApplicationCheck {
   }
 
   async #refresh(name: string): Promise<void> {
-    const { hub, onHub, cluster } = this.#at;
+    const { hub, onHub, controller } = this.#at;
     const key = 'argocd.argoproj.io/refresh';
-    const annotation = (one: ArgoObject | undefined) => one?.metadata.annotations?.[key];
+    const before = controller.refreshesOf(name);
     await hub.mergePatch(
       pairApplications,
       { namespace: onHub, name },
       { metadata: { annotations: { [key]: 'hard' } } },
     );
-    await until('the refresh', async () => annotation((await this.#both(name))[1]) === 'hard', patient);
-    await cluster.mergePatch(pairApplications, { namespace, name }, { metadata: { annotations: { [key]: null } } });
-    await until('its end', async () => (await this.#both(name)).every((one) => annotation(one) === undefined), patient);
+    await until('the refresh', () => controller.refreshesOf(name) > before, patient);
+    const isAsked = (one: ArgoObject | undefined) => one?.metadata.annotations?.[key] !== undefined;
+    await until('its end', async () => !(await this.#both(name)).some(isAsked), patient);
   }
 
   async #both(name: string): Promise<readonly [ArgoObject | undefined, ArgoObject | undefined]> {

@@ -5,7 +5,7 @@ import { stringify } from 'yaml';
 import type { AgentMode } from '../../lib/auth/index.ts';
 import { configMaps, deployments, type KubeClient, namespaces, type Pod, pods, secrets } from '../../lib/kube/index.ts';
 import { secretText } from '../../lib/pki/index.ts';
-import { PlayedApplicationController } from '../chaos/index.ts';
+import { BusyController } from '../chaos/index.ts';
 import {
   addonRelease,
   type FleetGitOpsCluster,
@@ -26,7 +26,7 @@ import { sourcesOf, type TestedVersion, versionImage, versionRepository } from '
 export interface EnrolledCluster {
   readonly cluster: Cluster;
   /** Undefined where Argo CD itself runs. */
-  readonly controller: PlayedApplicationController | undefined;
+  readonly controller: BusyController | undefined;
 }
 
 /** A hub with OCM, whose clusters one version or another of the add-on's chart enrolls. */
@@ -149,13 +149,13 @@ export async function startEnrolledFleet(options: EnrolledFleetOptions): Promise
 /** The label of the ManagedClusters that has their mode. */
 export const modeLabel = 'fleet.example.com/mode';
 
-async function playArgoCd(cluster: Cluster, signal: AbortSignal): Promise<PlayedApplicationController> {
+async function playArgoCd(cluster: Cluster, signal: AbortSignal): Promise<BusyController> {
   const { client, name: agent } = cluster;
   await installCrds(client, await argoCdCrds());
   await client.create(namespaces, { metadata: { name: argocd } });
   const labels = { 'app.kubernetes.io/part-of': 'argocd' };
   await client.create(configMaps, { metadata: { namespace: argocd, name: 'argocd-cm', labels } });
-  const controller = new PlayedApplicationController({ agent, client, random: new Random(1) });
+  const controller = new BusyController({ agent, client, random: new Random(1) });
   controller.run(signal).catch((error: unknown) => {
     if (!signal.aborted) {
       throw error;

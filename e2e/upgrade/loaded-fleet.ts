@@ -1,13 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { until } from '../../lib/base/testing.ts';
-import {
-  type ChaosFinding,
-  checkApplications,
-  Ledger,
-  PlayedApplicationController,
-  type SeenSides,
-  Users,
-} from '../chaos/index.ts';
+import { BusyController, type ChaosFinding, checkApplications, Ledger, type SeenSides, Users } from '../chaos/index.ts';
 import {
   namespace,
   type Originals,
@@ -82,7 +75,7 @@ export async function startLoadedFleet(options: LoadedFleetOptions): Promise<Loa
     });
     const numbers = () => new Random(random.integer(0, 2 ** 31 - 1));
     const controllers = agents.map(
-      ({ name: agent, cluster: { client } }) => new PlayedApplicationController({ agent, client, random: numbers() }),
+      ({ name: agent, cluster: { client } }) => new BusyController({ agent, client, random: numbers() }),
     );
     const users = new Users({
       stage: { hub: pair.hub, agents },

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFailed, test } from 'vitest';
 import { secrets } from '../../lib/kube/index.ts';
 import { tlsOfSecret } from '../../lib/pki/index.ts';
-import { PlayedApplicationController } from '../chaos/index.ts';
+import { BusyController } from '../chaos/index.ts';
 import { principalOf, troubles } from '../fleet/index.ts';
 import { helm } from '../hub/index.ts';
 import { type Node, standardImages, startNode } from '../node/index.ts';
@@ -97,7 +97,7 @@ describe.each(settings.map((one) => [one.values, one] as const))(
         await prepareCluster(cluster.client);
       }
       const { client } = edge;
-      const controller = new PlayedApplicationController({ agent: agentName, client, random: new Random(1) });
+      const controller = new BusyController({ agent: agentName, client, random: new Random(1) });
       controller.run(running.signal).catch((error: unknown) => {
         if (!running.signal.aborted) {
           throw error;

@@ -1,3 +1,4 @@
+import type { DeedKind, PlayedApplicationController } from '../../../e2e/application-controller/index.ts';
 import { wellKnown } from '../../../lib/base/index.ts';
 import { until } from '../../../lib/base/testing.ts';
 import {
@@ -22,17 +23,16 @@ import {
   pullWorks,
 } from '../resources.ts';
 import { applicationKeyOf } from '../work.ts';
-import type { ArgoCdStandIn } from './argo-cd.ts';
 
 /** A hub and one managed cluster for the tests of one file. One controller runs at a time. */
 export class BasicFleet {
   readonly hub: KubeClient;
   readonly spoke: KubeClient;
   readonly fixture: HubFixture;
-  readonly argoCd: ArgoCdStandIn;
+  readonly argoCd: PlayedApplicationController;
   #running: { controller: BasicController; stop: () => Promise<void> } | undefined;
 
-  constructor(options: { hub: KubeClient; spoke: KubeClient; argoCd: ArgoCdStandIn }) {
+  constructor(options: { hub: KubeClient; spoke: KubeClient; argoCd: PlayedApplicationController }) {
     this.hub = options.hub;
     this.spoke = options.spoke;
     this.argoCd = options.argoCd;
@@ -45,6 +45,11 @@ export class BasicFleet {
       throw new Error('no controller is running');
     }
     return this.#running.controller;
+  }
+
+  /** The Applications, as `namespace/name`, that the cluster's Argo CD did something with. */
+  did(kind: DeedKind): string[] {
+    return this.argoCd.did(kind).map(({ application }) => keyOf(application));
   }
 
   start(options: Partial<BasicControllerOptions> = {}): void {
@@ -209,10 +214,7 @@ export class BasicFleet {
     await until('works to be gone', async () => (await this.works()).every((w) => w.metadata.namespace !== 'cluster1'));
     // The copy of a work that was deleted when OCM's agent was about to apply it goes after the agent's grace period.
     await until('copies to be gone', async () => (await this.spoke.list(pullApplications)).length === 0);
-    this.argoCd.ended.length = 0;
-    this.argoCd.terminated.length = 0;
-    this.argoCd.refreshed.length = 0;
-    this.argoCd.cascaded.length = 0;
+    this.argoCd.deeds.length = 0;
   }
 }
 

@@ -1,0 +1,8 @@
+/** A stand-in for Argo CD's application controller. */
+export {
+  type Deed,
+  type DeedKind,
+  type PlayedApplication,
+  PlayedApplicationController,
+  type PlayedControllerOptions,
+} from './application-controller.ts';
