@@ -1,10 +1,8 @@
+import { beginOperation, endOperation, isOperating, takeFinalizer } from '../e2e/application-controller/rules.ts';
 import { type Application, annotations } from '../lib/argocd/index.ts';
 import type { Collection } from './cluster.ts';
 import type { SeededDice } from './dice.ts';
 import type { VirtualTime } from './virtual-time.ts';
-
-/** Argo CD's finalizer: it removes what the Application deployed before the object may go. */
-export const resourcesFinalizer = 'resources-finalizer.argocd.argoproj.io';
 
 /** A stand-in for Argo CD's application controller on a managed cluster: compares, syncs on request, cleans up. */
 export class ArgoCD {
@@ -40,8 +38,10 @@ export class ArgoCD {
         // The API server could not be read or written: Argo CD continues when the object changes, or much later.
         return;
       }
-      const finalizers = app.metadata.finalizers?.filter((one) => one !== resourcesFinalizer) ?? [];
-      this.#cluster.patch(ref, { metadata: { finalizers } });
+      const patch = takeFinalizer(app);
+      if (patch !== undefined) {
+        this.#cluster.patch(ref, patch);
+      }
       return;
     }
     this.#operate(app);
@@ -71,13 +71,12 @@ export class ArgoCD {
   #operate(app: Application): void {
     const ref = { namespace: app.metadata.namespace ?? '', name: app.metadata.name };
     const state = app.status?.operationState;
-    const running = state?.phase === 'Running' || state?.phase === 'Terminating';
-    if (app.operation !== undefined && !running) {
-      const { revision } = (app.operation.sync ?? {}) as { revision?: string };
-      this.started.set(revision ?? '', (this.started.get(revision ?? '') ?? 0) + 1);
-      const operationState = { phase: 'Running', operation: app.operation, startedAt: this.#time.timestamp() };
-      this.#cluster.patch(ref, { status: { operationState: { ...operationState, finishedAt: null } } });
-      this.#time.after(this.#dice.delay(200), () => this.#finish(ref, app.metadata.uid, operationState.startedAt));
+    if (app.operation !== undefined && !isOperating(app)) {
+      const revision = revisionOf(app.operation);
+      this.started.set(revision, (this.started.get(revision) ?? 0) + 1);
+      const startedAt = this.#time.timestamp();
+      this.#cluster.patch(ref, beginOperation(app, startedAt));
+      this.#time.after(this.#dice.delay(200), () => this.#finish(ref, app.metadata.uid, startedAt));
     } else if (app.operation !== undefined && state?.phase === 'Terminating') {
       this.#finish(ref, app.metadata.uid, String(state.startedAt));
     }
@@ -89,13 +88,12 @@ export class ArgoCD {
     if (app === undefined || app.metadata.uid !== uid || state?.startedAt !== startedAt || isOver(app)) {
       return;
     }
-    const phase = state.phase === 'Terminating' ? 'Failed' : 'Succeeded';
-    this.#cluster.patch(ref, {
-      operation: null,
-      status: { operationState: { phase, finishedAt: this.#time.timestamp() } },
-    });
+    this.#cluster.patch(ref, endOperation(app, this.#time.timestamp(), revisionOf(state.operation)));
   }
 }
+
+/** The commit that an operation is to deploy, which names it here. */
+const revisionOf = (operation: unknown) => (operation as { sync?: { revision?: string } }).sync?.revision ?? '';
 
 /**
  * Whether its last operation has ended. One that is set again after somebody terminated what had ended already is not over:

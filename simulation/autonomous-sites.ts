@@ -1,6 +1,6 @@
+import { resourcesFinalizer } from '../e2e/application-controller/rules.ts';
 import { type Application, annotations, skipSyncLabel } from '../lib/argocd/index.ts';
 import type { ObjectRef } from '../lib/sync/index.ts';
-import { resourcesFinalizer } from './argo-cd.ts';
 import type { Collection } from './cluster.ts';
 import { agentNamespace } from './layout.ts';
 import { held, hiddenBy, mirrorDifferences } from './mirror-check.ts';

@@ -1,7 +1,7 @@
+import { resourcesFinalizer } from '../e2e/application-controller/rules.ts';
 import { type Application, annotations, skipSyncLabel } from '../lib/argocd/index.ts';
 import type { ObjectRef } from '../lib/sync/index.ts';
 import { refOf } from '../lib/sync/index.ts';
-import { resourcesFinalizer } from './argo-cd.ts';
 import { differencesOf } from './check.ts';
 import type { Collection } from './cluster.ts';
 import { attempt, type Scene, type Site, type Topic } from './world.ts';
