@@ -49,13 +49,13 @@ export class Part {
 
   /** Whether it runs and is not frozen. */
   get isUp(): boolean {
-    return this.program.pid !== undefined && !this.#isFrozen;
+    return this.program.running && !this.#isFrozen;
   }
 
   /** Starts it, if it does not run, and starts it again whenever it ends, until it is ended. */
   start(): void {
     this.#isToRun = true;
-    if (this.program.pid !== undefined || this.#isHeld) {
+    if (this.program.running || this.#isHeld) {
       return;
     }
     this.program.start();
@@ -79,7 +79,7 @@ export class Part {
   async end(signal: NodeJS.Signals): Promise<void> {
     this.#isToRun = false;
     this.thaw();
-    if (this.program.pid === undefined) {
+    if (!this.program.running) {
       return;
     }
     if (signal === 'SIGTERM' && this.#signalled !== undefined) {
@@ -116,12 +116,12 @@ export class Part {
   /** Stops all its threads. */
   freeze(): void {
     this.#isFrozen = true;
-    this.#signal('SIGSTOP');
+    void this.program.signal('SIGSTOP');
   }
 
   thaw(): void {
     this.#isFrozen = false;
-    this.#signal('SIGCONT');
+    void this.program.signal('SIGCONT');
   }
 
   /** What its health endpoint says that is not yes; undefined when it says yes. */
@@ -142,12 +142,6 @@ export class Part {
     this.#isToRun = false;
     this.thaw();
     await this.program.stop('SIGKILL');
-  }
-
-  #signal(signal: NodeJS.Signals): void {
-    if (this.program.pid !== undefined) {
-      process.kill(this.program.pid, signal);
-    }
   }
 
   async #sample(): Promise<void> {

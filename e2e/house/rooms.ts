@@ -78,7 +78,7 @@ export const testbedRooms: Rooms = {
   // Programs of this project.
   programs: [],
   // Control planes, processes that cannot outlive the tests, waits.
-  testbed: ['tools'],
+  testbed: ['programs', 'tools'],
   // A container runtime without root.
   node: ['programs', 'testbed', 'tools'],
   git: ['testbed'],
@@ -104,7 +104,7 @@ export const testbedRooms: Rooms = {
   ecosystem: ['argocd', 'fleet', 'git', 'hub', 'node', 'pair', 'testbed', 'tools'],
   hostile: ['pair', 'random'],
   recordings: [],
-  interop: ['live', 'node', 'pair', 'random', 'recordings', 'redis', 'tools'],
+  interop: ['live', 'node', 'pair', 'random', 'recordings', 'redis', 'testbed', 'tools'],
   upgrade: ['chaos', 'fleet', 'hub', 'live', 'node', 'ocm', 'pair', 'random', 'testbed', 'tools'],
   monitoring: ['testbed'],
   demo: ['argocd', 'fleet', 'git', 'node', 'ocm', 'programs', 'provider', 'testbed', 'tools'],

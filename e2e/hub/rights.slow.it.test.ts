@@ -1,4 +1,3 @@
-import { type ChildProcess, spawn } from 'node:child_process';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   type ConfigMap,
@@ -24,7 +23,7 @@ import {
 } from '../ocm/index.ts';
 import { freePort } from '../pair/index.ts';
 import { requestsOf } from '../rights/index.ts';
-import { type Cluster, startCluster, waitForObjects } from '../testbed/index.ts';
+import { type Cluster, Program, startCluster, waitForObjects } from '../testbed/index.ts';
 import { addonChart, applyPublishedArgoCd, argoCdCrds, helm, installCrds, ocmCrds } from './index.ts';
 
 const releaseNamespace = 'open-cluster-management-agent-addon';
@@ -41,36 +40,6 @@ const gitOpsClusters = resourceType<GitOpsCluster>({
   namespaced: true,
 });
 
-/** A program as its pod would run: with the environment of its Deployment and the rights of its service account. */
-class Podlike {
-  output = '';
-  readonly #child: ChildProcess;
-  readonly #ended: Promise<number | null>;
-
-  constructor(entry: string, args: string[], env: Record<string, string>) {
-    this.#child = spawn(process.execPath, [new URL(`../../bin/${entry}`, import.meta.url).pathname, ...args], {
-      env: { PATH: process.env.PATH ?? '', ...env },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
-    const take = (chunk: Buffer) => {
-      this.output += chunk.toString();
-    };
-    this.#child.stdout?.on('data', take);
-    this.#child.stderr?.on('data', take);
-    this.#ended = new Promise((resolve) => this.#child.on('close', resolve));
-  }
-
-  /** Its exit code, when it has ended by itself. */
-  async ended(): Promise<number | null> {
-    return await this.#ended;
-  }
-
-  async stop(): Promise<void> {
-    this.#child.kill('SIGTERM');
-    await this.#ended;
-  }
-}
-
 let hub: Cluster;
 
 /** Installs or changes the release. No node runs hooks here. */
@@ -79,9 +48,10 @@ async function onHub(command: 'install' | 'upgrade', ...args: string[]): Promise
   await helm(all, { kubeconfig: hub.kubeconfig });
 }
 let ocm: Ocm | undefined;
-const programs: Podlike[] = [];
+const programs: Program[] = [];
 
-async function start(namespace: string, deployment: string, entry: string, args: string[] = []): Promise<Podlike> {
+/** Starts a program as its pod would: with the environment of its Deployment and the rights of its service account. */
+async function start(namespace: string, deployment: string, entry: string, args: string[] = []): Promise<Program> {
   const { spec } = (await hub.client.get(deployments, { namespace, name: deployment })) ?? {};
   const [container] = spec?.template?.spec?.containers ?? [];
   const name = spec?.template?.spec?.serviceAccountName;
@@ -96,10 +66,11 @@ async function start(namespace: string, deployment: string, entry: string, args:
       env[variable] = found;
     }
   }
-  const program = new Podlike(entry, [...(args.length > 0 ? args : (container.args ?? []))], {
-    ...env,
-    KUBECONFIG: await hub.kubeconfigFor({ serviceAccount: { namespace, name } }),
-  });
+  const file = new URL(`../../bin/${entry}`, import.meta.url).pathname;
+  const kubeconfig = await hub.kubeconfigFor({ serviceAccount: { namespace, name } });
+  const words = args.length > 0 ? args : (container.args ?? []);
+  const program = new Program([file, ...words], { ...env, KUBECONFIG: kubeconfig }, process.execPath);
+  program.start();
   programs.push(program);
   return program;
 }
@@ -246,7 +217,7 @@ describe("the chart's rights", { timeout: 600_000 }, () => {
       '--timeout=200s',
     ]);
     await endCleanUp('cluster1');
-    expect(await uninstall.ended(), uninstall.output + controller.output).toBe(0);
+    expect(await uninstall.exited(), uninstall.output + controller.output).toBe(0);
     await satisfied(gitOpsClusters, (left) => left.length === 0);
     await satisfied(ocmManifestWorks, (left) => left.length === 0);
     const accounts = [`${releaseNamespace}:argocd-agent-addon-controller`, 'argocd:argocd-agent-principal'];

@@ -1,5 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { createInterface } from 'node:readline';
+import { type SupervisedProcess, spawnTalker } from '../testbed/index.ts';
 import { toolPath } from '../tools/index.ts';
 import { GoCall, type GoCallListener, GoConnection, type GoReport, type Lines } from './go-calls.ts';
 
@@ -28,24 +27,15 @@ const maxMessageBytes = 200 * 1024 * 1024;
  * transport half of a peer that shares no code with ours.
  */
 export class GoPeer {
-  readonly #process: ChildProcess;
-  readonly #exit: Promise<void>;
+  #process: SupervisedProcess | undefined;
   readonly #listeners = new Map<string, (report: GoReport) => void>();
   readonly #lines: Lines;
   #count = 0;
 
-  private constructor(path: string) {
-    this.#process = spawn(path, { stdio: ['pipe', 'pipe', 'inherit'] });
-    this.#exit = new Promise((resolve) => this.#process.once('close', () => resolve()));
-    const { stdout, stdin } = this.#process;
-    if (stdout === null || stdin === null) {
-      throw new Error('the process has no pipes');
-    }
-    // What is written to a process that has ended is lost; who waits for an answer notices.
-    stdin.on('error', () => undefined);
-    createInterface({ input: stdout }).on('line', (line) => this.#take(JSON.parse(line)));
+  private constructor() {
     this.#lines = {
-      write: (line) => void stdin.write(`${JSON.stringify(line)}\n`),
+      // What is written to a process that has ended is lost; who waits for an answer notices.
+      write: (line) => void this.#process?.input?.write(`${JSON.stringify(line)}\n`),
       listen: (id, listener) => this.#listeners.set(id, listener),
       forget: (id) => this.#listeners.delete(id),
       name: (what) => `${what}-${++this.#count}`,
@@ -54,7 +44,9 @@ export class GoPeer {
 
   /** Starts the process; the first time on a machine builds it. */
   static async start(): Promise<GoPeer> {
-    return new GoPeer(await toolPath('gopeer'));
+    const peer = new GoPeer();
+    peer.#process = await spawnTalker(await toolPath('gopeer'), [], { onLine: (line) => peer.#take(JSON.parse(line)) });
+    return peer;
   }
 
   /** A connection with the dial options of argocd-agent's agent; it connects at the first call. */
@@ -109,8 +101,8 @@ export class GoPeer {
 
   /** Ends the process and everything that is open in it. */
   async stop(): Promise<void> {
-    this.#process.stdin?.end();
-    await this.#exit;
+    this.#process?.input?.end();
+    await this.#process?.exited;
   }
 
   #take(report: GoReport): void {

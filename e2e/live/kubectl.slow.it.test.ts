@@ -146,20 +146,16 @@ describe('reading', () => {
 
   test('-w shows what happens', async () => {
     const watch = kubectl.start(['-n', 'shop', 'get', 'deployments', '-w', '--output-watch-events']);
-    let shown = '';
-    watch.stdout.on('data', (chunk: Buffer) => {
-      shown += chunk;
-    });
     try {
-      await until('the list is there', async () => /ADDED +web/.test(shown), generous);
+      await watch.says(/ADDED +web/);
       for (const name of ['other', 'web']) {
         const patch = { metadata: { labels: { seen: 'yes' } } };
         await pair.managed.client.mergePatch(deployments, { name, namespace: 'shop' }, patch);
       }
-      await until('the change is seen', async () => /MODIFIED +web/.test(shown), generous);
-      expect(shown).not.toContain('other');
+      await watch.says(/MODIFIED +web/);
+      expect(watch.output).not.toContain('other');
     } finally {
-      watch.kill();
+      await watch.stop('SIGKILL');
     }
   });
 });

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { text } from 'node:stream/consumers';
+import { Program } from '../pair/index.ts';
 import { toolPath } from '../tools/index.ts';
 
 /** How a command ended and what its user read. */
@@ -26,7 +27,9 @@ export class Kubectl {
 
   /** Runs a command to its end. */
   async run(args: readonly string[], input = ''): Promise<Said> {
-    const child = this.start(args);
+    const child = spawn(this.#path, [...args], { env: this.#environment, stdio: ['pipe', 'pipe', 'pipe'] });
+    // One that reads nothing may have ended before its input does.
+    child.stdin.on('error', () => undefined);
     child.stdin.end(input);
     const [stdout, stderr, code] = await Promise.all([
       text(child.stdout),
@@ -36,11 +39,10 @@ export class Kubectl {
     return { code, stdout, stderr };
   }
 
-  /** Starts a command that goes on until it is killed. */
-  start(args: readonly string[]) {
-    const child = spawn(this.#path, [...args], { env: this.#environment, stdio: ['pipe', 'pipe', 'pipe'] });
-    // One that reads nothing may have ended before its input does.
-    child.stdin.on('error', () => undefined);
-    return child;
+  /** Starts a command that goes on until it is stopped. */
+  start(args: readonly string[]): Program {
+    const program = new Program(args, this.#environment, this.#path);
+    program.start();
+    return program;
   }
 }

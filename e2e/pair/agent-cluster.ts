@@ -1,9 +1,9 @@
 import type { AgentMode } from '../../lib/auth/index.ts';
 import type { KeyCertificate } from '../../lib/pki/index.ts';
 import type { SharedCluster } from '../testbed/index.ts';
+import { Program } from '../testbed/index.ts';
 import { type AgentSetup, agentLine } from './command-line.ts';
 import { giveAgentCredentials, prepareCluster } from './material.ts';
-import { Program } from './program.ts';
 
 /** An agent with a cluster of its own. */
 export interface AgentCluster<C extends SharedCluster = SharedCluster> {

@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { configMaps } from '../../lib/kube/index.ts';
-import type { SharedCluster } from '../testbed/index.ts';
+import { Program, type SharedCluster } from '../testbed/index.ts';
 import { toolPath } from '../tools/index.ts';
 import { namespace, put } from './material.ts';
-import { Program } from './program.ts';
 
 /** The names under which Argo CD's one executable is another program. */
 export type ArgoCdProgramName = 'argocd-applicationset-controller' | 'argocd-notifications' | 'argocd-server';

@@ -1,8 +1,7 @@
 import { createAuthority, generateJwtKey, type KeyCertificate } from '../../lib/pki/index.ts';
-import { borrowCluster, type SharedCluster } from '../testbed/index.ts';
+import { borrowCluster, Program, type SharedCluster } from '../testbed/index.ts';
 import { type PrincipalSetup, principalLine } from './command-line.ts';
 import { giveHubMaterial, prepareCluster } from './material.ts';
-import { Program } from './program.ts';
 
 /** A principal's process, and its ports of 127.0.0.1. */
 export interface HubPrincipal {

@@ -1,14 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { type KubeObject, resourceType } from '../../lib/kube/index.ts';
 import type { KeyCertificate } from '../../lib/pki/index.ts';
-import { borrowCluster, type SharedCluster } from '../testbed/index.ts';
+import { borrowCluster, Program, type SharedCluster } from '../testbed/index.ts';
 import { type AgentCluster, startAgentCluster } from './agent-cluster.ts';
 import { type AgentSetup, agentLine, type PrincipalSetup } from './command-line.ts';
 import { type EmptyHubOptions, type PrincipalHub, startHub } from './hub.ts';
 import { admitAgent, mapAgent } from './material.ts';
-import { Program } from './program.ts';
 
-export { freePort } from '../testbed/index.ts';
+export { freePort, Program } from '../testbed/index.ts';
 export { type AgentCluster, startAgentCluster } from './agent-cluster.ts';
 export { startApiWay } from './api-way.ts';
 export { type ArgoCdProgramName, argoCdProgram, putArgoCdSettings } from './argocd-program.ts';
@@ -28,7 +27,6 @@ export {
 } from './material.ts';
 export { type MeshProxy, startMeshProxy } from './mesh-proxy.ts';
 export type { CollectedSpan } from './otlp.ts';
-export { Program } from './program.ts';
 export { issueSvid } from './svid.ts';
 export { type PairedHub, type PairedPrincipal, startTwoHubs, type TwoHubs, type TwoHubsOptions } from './two-hubs.ts';
 

@@ -1,11 +1,10 @@
 import { createAuthority, generateJwtKey } from '../../lib/pki/index.ts';
 import { type HaAdminClient, haAdminClient } from '../../lib/wire/index.ts';
 import { type Network, startNetwork } from '../network/index.ts';
-import { borrowCluster, freePort, type SharedCluster } from '../testbed/index.ts';
+import { borrowCluster, freePort, type Program, type SharedCluster } from '../testbed/index.ts';
 import { startAgentCluster } from './agent-cluster.ts';
 import { startEmptyHub } from './hub.ts';
 import { admitAgent } from './material.ts';
-import type { Program } from './program.ts';
 
 /** A principal of one of two hubs. */
 export interface PairedPrincipal {

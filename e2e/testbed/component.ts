@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { setTimeout } from 'node:timers/promises';
 import { type ProcessExit, type SupervisedProcess, spawnSupervised } from './process.ts';
 
-/** How to run one process of a control plane. */
+/** How to run a server. */
 export interface ComponentOptions {
   name: string;
   command: string;
@@ -12,11 +12,13 @@ export interface ComponentOptions {
   logFile: string;
   /** Whether it does its work; asked again and again until it says yes. Throwing means no. */
   isReady: (signal: AbortSignal) => Promise<boolean>;
+  /** How long it waits before it asks again. Default: 30. */
+  pollMs?: number;
   /** Gets an error with the end of the log when it ends although nobody ended it. Default: nobody is told. */
   crashed?: (error: Error) => void;
 }
 
-/** One process of a control plane, which can be killed and started again on the same data and ports. */
+/** A server as a process that cannot outlive this one, which can be killed and started again on the same data and ports. */
 export class Component {
   readonly name: string;
   /** Standard output and error of all its runs. */
@@ -77,7 +79,7 @@ export class Component {
       if (deadline.aborted) {
         throw await this.#failure(`was not ready after ${timeoutMs / 1000} s`);
       }
-      await setTimeout(30);
+      await setTimeout(this.#options.pollMs ?? 30);
     }
   }
 

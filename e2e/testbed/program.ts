@@ -1,70 +1,79 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import type { Readable } from 'node:stream';
 import { programCommand } from '../programs/index.ts';
+import { type SupervisedProcess, spawnSupervised } from './process.ts';
 
-/** `argocd-agent` as a process of its own, with what it said. */
+/** A program as a process that cannot outlive this one, with what it said. */
 export class Program {
   readonly #command: readonly string[];
   readonly #environment: Readonly<Record<string, string>>;
   readonly #waiting = new Set<() => void>();
-  #process: ChildProcess | undefined;
+  #isRunning = false;
+  #process: SupervisedProcess | undefined;
+  /** The last start, and the end of that run. */
+  #started: Promise<SupervisedProcess | undefined> | undefined;
   #exit: Promise<number> | undefined;
   #output = '';
 
-  /** @param original another executable of that name; default: this project's program */
-  constructor(args: readonly string[], environment: Readonly<Record<string, string>> = {}, original?: string) {
-    this.#command = original === undefined ? [...programCommand('argocd-agent'), ...args] : [original, ...args];
+  /** @param executable Default: this project's `argocd-agent` */
+  constructor(args: readonly string[], environment: Readonly<Record<string, string>> = {}, executable?: string) {
+    this.#command = executable === undefined ? [...programCommand('argocd-agent'), ...args] : [executable, ...args];
     this.#environment = environment;
   }
 
-  /** Everything written so far, by all runs. */
+  /** Everything written so far, by all runs. One that could not be started says why. */
   get output(): string {
     return this.#output;
   }
 
-  /** The running process; undefined when there is none. */
+  /** Whether a start was begun and the program has not ended since. */
+  get running(): boolean {
+    return this.#isRunning;
+  }
+
+  /** The running process; undefined when there is none, and for the moment that its start takes. */
   get pid(): number | undefined {
     return this.#process?.pid;
   }
 
-  /** Starts it. Throws when it runs already. */
+  /** Begins to start it. Throws when it runs already. */
   start(): void {
-    if (this.#process !== undefined) {
+    if (this.#isRunning) {
       throw new Error('the program runs already');
     }
+    this.#isRunning = true;
     const [file = '', ...args] = this.#command;
-    const child = spawn(file, args, {
-      env: { PATH: process.env.PATH ?? '', HOME: '/nonexistent', ...this.#environment },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
     const take = (chunk: Buffer) => {
       this.#output += chunk.toString();
       if (process.env.SHOW_PROGRAMS) {
         process.stderr.write(chunk);
       }
-      for (const look of this.#waiting) {
-        look();
-      }
+      this.#look();
     };
-    child.stdout.on('data', take);
-    child.stderr.on('data', take);
-    this.#process = child;
-    this.#exit = new Promise((resolve) => {
-      child.on('close', (code) => {
-        if (this.#process === child) {
-          this.#process = undefined;
+    const started = spawnSupervised(file, args, {
+      env: { PATH: process.env.PATH ?? '', HOME: '/nonexistent', ...this.#environment },
+      onOutput: (...streams: Readable[]) => {
+        for (const stream of streams) {
+          stream.on('data', take);
         }
-        resolve(code ?? -1);
-        for (const look of this.#waiting) {
-          look();
-        }
-      });
+      },
+    }).catch((error: Error) => {
+      this.#output += `${error.message}\n`;
+      return undefined;
     });
+    this.#started = started;
+    this.#exit = this.#end(started);
+  }
+
+  /** Sends it a signal, as soon as it has started. */
+  async signal(signal: NodeJS.Signals): Promise<void> {
+    (await this.#started)?.signal(signal);
   }
 
   /** Ends it with a signal and waits for its end; the exit code, -1 when it died of the signal. */
   async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<number> {
-    this.#process?.kill(signal);
-    return (await this.#exit) ?? 0;
+    const exit = this.#exit;
+    await this.signal(signal);
+    return (await exit) ?? 0;
   }
 
   /** Waits for its end. */
@@ -84,7 +93,7 @@ export class Program {
       const match = pattern.exec(this.#output.slice(after));
       if (match !== null) {
         resolve(match);
-      } else if (this.#process === undefined) {
+      } else if (!this.#isRunning) {
         fail('before the program ended');
       }
     };
@@ -96,6 +105,21 @@ export class Program {
     } finally {
       clearTimeout(timer);
       this.#waiting.delete(look);
+    }
+  }
+
+  async #end(started: Promise<SupervisedProcess | undefined>): Promise<number> {
+    this.#process = await started;
+    const exit = await this.#process?.exited;
+    this.#process = undefined;
+    this.#isRunning = false;
+    this.#look();
+    return exit?.code ?? -1;
+  }
+
+  #look(): void {
+    for (const look of this.#waiting) {
+      look();
     }
   }
 }
