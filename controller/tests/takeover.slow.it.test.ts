@@ -1,12 +1,11 @@
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, onTestFailed, test } from 'vitest';
 import { argoCdCrds, installCrds, ocmCrds, readCrds } from '../../e2e/hub/index.ts';
-import { programCommand } from '../../e2e/programs/index.ts';
-import { borrowCluster, type SharedCluster, type SupervisedProcess, spawnSupervised } from '../../e2e/testbed/index.ts';
+import { borrowCluster, type SharedCluster } from '../../e2e/testbed/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import { leases } from '../../lib/kube/index.ts';
 import { manifestWorks } from '../hub/index.ts';
+import { type ControllerProgram, startControllerProgram } from '../testing/controller-program.ts';
 import { HubFixture } from '../testing/fixture.ts';
 
 const root = join(import.meta.dirname, '../..');
@@ -16,15 +15,13 @@ const flags = [
   '--leader-elect',
   `--leader-election-lease-duration=${leaseSeconds}s`,
   '--leader-election-renew-deadline=12s',
-  '--health-probe-bind-address=0',
 ];
 const clusters = ['c1', 'c2', 'c3', 'c4'];
 const parts = ['crds', 'argocd', 'agent'];
 
 let hub: SharedCluster;
 let fixture: HubFixture;
-const processes: SupervisedProcess[] = [];
-const replicas: Replica[] = [];
+const replicas: ControllerProgram[] = [];
 
 beforeAll(async () => {
   hub = await borrowCluster({ name: 'hub' });
@@ -40,24 +37,14 @@ beforeAll(async () => {
   await fixture.placement('argocd', 'placement', clusters);
 });
 afterAll(async () => {
-  await Promise.all(processes.map((one) => one.kill()));
+  await Promise.all(replicas.map((one) => one.kill()));
   await hub?.stop();
 });
 
-interface Replica extends SupervisedProcess {
-  log(): Promise<string>;
-}
-
-async function replica(name: string): Promise<Replica> {
-  const logFile = join(hub.dir, `${name}.log`);
-  const env = { ...process.env, POD_NAME: name, POD_NAMESPACE: 'release', CONTROLLER_IMAGE: 'example.com/agent:test' };
-  const [node, file] = programCommand('gitops-controller');
-  const args = [file, `--kubeconfig=${hub.kubeconfig}`, ...flags];
-  const started = await spawnSupervised(node, args, { logFile, env });
-  processes.push(started);
-  const made = Object.assign(started, { log: () => readFile(logFile, 'utf8') });
-  replicas.push(made);
-  return made;
+async function replica(name: string): Promise<ControllerProgram> {
+  const started = await startControllerProgram(hub, name, flags);
+  replicas.push(started);
+  return started;
 }
 
 const leaseKey = { namespace: 'release', name: '7310a56a.open-cluster-management.io' };

@@ -3,9 +3,8 @@ import { existsSync } from 'node:fs';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { dirname, join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { freePort, spawnSupervised } from '../testbed/index.ts';
+import { Component, freePort } from '../testbed/index.ts';
 
 export { type GitCredential, type PrivateGit, startPrivateGit } from './private.ts';
 
@@ -32,12 +31,16 @@ export interface GitServer {
 export async function startGitServer(folder: string, host = '127.0.0.1'): Promise<GitServer> {
   await mkdir(folder, { recursive: true });
   const port = await freePort();
-  const daemon = await spawnSupervised(
-    'git',
-    ['daemon', '--reuseaddr', '--export-all', `--listen=${host}`, `--port=${port}`, `--base-path=${folder}`, folder],
-    { logFile: join(folder, 'git-daemon.log') },
-  );
-  await listening(host, port);
+  const address = [`--listen=${host}`, `--port=${port}`];
+  const daemon = new Component({
+    name: 'git daemon',
+    command: 'git',
+    args: ['daemon', '--reuseaddr', '--export-all', ...address, `--base-path=${folder}`, folder],
+    logFile: join(folder, 'git-daemon.log'),
+    isReady: () => isListening(host, port),
+  });
+  await daemon.start();
+  await daemon.ready();
   const folderOf = (repository: string) => join(folder, repository);
   const git = async (repository: string, ...args: string[]) =>
     (await run('git', ['-C', folderOf(repository), ...args])).stdout.trim();
@@ -69,18 +72,13 @@ export async function startGitServer(folder: string, host = '127.0.0.1'): Promis
   };
 }
 
-async function listening(host: string, port: number): Promise<void> {
-  const deadline = Date.now() + 120_000;
-  while (Date.now() < deadline) {
-    const connected = await new Promise<boolean>((resolve) => {
-      const socket = connect(port, host, () => resolve(true)).once('error', () => resolve(false));
-      socket.unref();
-      socket.once('connect', () => socket.destroy());
-    });
-    if (connected) {
-      return;
-    }
-    await sleep(50);
-  }
-  throw new Error(`git daemon does not listen on ${host}:${port}`);
+function isListening(host: string, port: number): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const socket = connect(port, host);
+  socket.once('connect', () => {
+    socket.destroy();
+    resolve(true);
+  });
+  socket.once('error', () => resolve(false));
+  return promise;
 }

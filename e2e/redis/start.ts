@@ -1,15 +1,14 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Readable } from 'node:stream';
-import { freePort, spawnSupervised } from '../testbed/index.ts';
+import { freePort, Program } from '../testbed/index.ts';
 import { getTool } from '../tools/index.ts';
 
 /** A Redis process, which ends with this one. */
 export interface Redis {
   readonly port: number;
-  /** Ends it, at once unless told otherwise. Resolves with its exit code; null when a signal has ended it. */
-  stop(signal?: 'SIGKILL' | 'SIGTERM'): Promise<number | null>;
+  /** Ends it, at once unless told otherwise. Resolves with its exit code; -1 when a signal has ended it. */
+  stop(signal?: 'SIGKILL' | 'SIGTERM'): Promise<number>;
 }
 
 /** How a Redis is started. */
@@ -43,32 +42,20 @@ export async function startRedis(options: RedisOptions = {}): Promise<Redis> {
   const common = ['--bind', '127.0.0.1', '--dir', folder, '--save', '', '--appendonly', 'no'];
   const limited = files === undefined ? [] : ['sh', '-c', `ulimit -n ${files} && exec "$@"`, 'sh'];
   const [command = '', ...words] = [...limited, path, ...listens, ...common, ...args];
-  const ready = Promise.withResolvers<void>();
-  let output = '';
-  const take = (chunk: Buffer) => {
-    output += chunk.toString();
-    if (output.includes('Ready to accept connections')) {
-      ready.resolve();
-    }
-  };
+  const redis = new Program(words, {}, command);
   try {
-    const onOutput = (stdout: Readable, stderr: Readable) => {
-      stdout.on('data', take);
-      stderr.on('data', take);
-    };
-    const redis = await spawnSupervised(command, words, { onOutput });
-    void redis.exited.then(() => ready.reject(new Error(`Redis has ended:\n${output}`)));
-    await ready.promise;
+    redis.start();
+    await redis.says(/Ready to accept connections/);
     return {
       port,
       async stop(signal = 'SIGKILL') {
-        redis.signal(signal);
-        const { code } = await redis.exited;
+        const code = await redis.stop(signal);
         rmSync(folder, { recursive: true, force: true });
         return code;
       },
     };
   } catch (error) {
+    await redis.stop('SIGKILL');
     rmSync(folder, { recursive: true, force: true });
     throw error;
   }
