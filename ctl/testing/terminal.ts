@@ -1,6 +1,6 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
+import type { Readable } from 'node:stream';
 import { programCommand } from '../../e2e/programs/index.ts';
+import { spawnSupervised } from '../../e2e/testbed/index.ts';
 import { until } from '../../lib/base/testing.ts';
 
 /** The tool as a process, and who sits before it. */
@@ -15,28 +15,31 @@ export interface Sitting {
   hangUp(): void;
   /** Its end without more input. */
   ended(): Promise<number>;
-  kill(): void;
+  kill(): Promise<void>;
 }
 
 /** Starts the tool: with a terminal, as a person does; without one, as a script does, its output into a pipe. */
-export function sit(where: 'terminal' | 'pipe', args: readonly string[]): Sitting {
+export async function sit(where: 'terminal' | 'pipe', args: readonly string[]): Promise<Sitting> {
   const command = [...programCommand('argocd-agentctl'), ...args, '--config', '/nonexistent/ctl.conf'];
   const line = command.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(' ');
   // The shell notes the settings of the terminal, and survives the Ctrl-C that ends the tool.
   const sitting = `trap : INT; stty -g; ${line}; echo "code $?"; stty -g`;
-  const [file = '', ...rest] = where === 'terminal' ? ['script', '-qefc', `sh -c "$SITTING"`, '/dev/null'] : command;
-  const child = spawn(file, rest, {
-    env: { PATH: process.env.PATH ?? '', HOME: '/nonexistent', TERM: 'xterm', SHELL: '/bin/sh', SITTING: sitting },
-    stdio: 'pipe',
-  });
+  const [file = '', ...rest] = where === 'terminal' ? ['sh', '-c', sitting] : command;
   let output = '';
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding('utf8').on('data', (text: string) => {
-      output += text;
-    });
-  }
-  child.stdin.on('error', () => undefined);
-  const closed = once(child, 'close').then(([code]) => Number(code ?? -1));
+  let shown: Readable | undefined;
+  const tool = await spawnSupervised(file, rest, {
+    env: { PATH: process.env.PATH ?? '', HOME: '/nonexistent', TERM: 'xterm' },
+    input: where === 'terminal' ? 'terminal' : 'stream',
+    onOutput(stdout, stderr) {
+      for (const stream of [stdout, stderr]) {
+        stream.setEncoding('utf8').on('data', (text: string) => {
+          output += text;
+        });
+      }
+      shown = stdout;
+    },
+  });
+  const ended = async () => (await tool.exited).code ?? -1;
   return {
     output: () => output,
     shows: async (text, after = 0) =>
@@ -45,17 +48,17 @@ export function sit(where: 'terminal' | 'pipe', args: readonly string[]): Sittin
       }),
     interrupt: async () => {
       if (where === 'pipe') {
-        child.kill('SIGINT');
-        return { code: await closed, settings: [] };
+        tool.signal('SIGINT');
+        return { code: await ended(), settings: [] };
       }
-      child.stdin.write('\u0003');
-      await closed;
+      tool.input?.write('\u0003');
+      await ended();
       // The terminal echoes the key before it.
       const code = /^(?:\^C)?code (\d+)\r?$/m.exec(output)?.[1] ?? '-1';
       return { code: Number(code), settings: output.match(/^[0-9a-f]+(:[0-9a-f]+){5,}/gm) ?? [] };
     },
-    hangUp: () => void child.stdout.destroy(),
-    ended: () => closed,
-    kill: () => void child.kill('SIGKILL'),
+    hangUp: () => void shown?.destroy(),
+    ended,
+    kill: async () => void (await tool.kill()),
   };
 }

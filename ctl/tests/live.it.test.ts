@@ -12,8 +12,8 @@ const steers = new RegExp(`${String.fromCharCode(27)}\\[\\S*?[A-Za-z]`, 'g');
 let pair: Pair;
 let sides: readonly string[];
 const open: Sitting[] = [];
-const start = (where: 'terminal' | 'pipe', line: string) => {
-  const sitting = sit(where, [...line.split(' '), ...sides]);
+const start = async (where: 'terminal' | 'pipe', line: string) => {
+  const sitting = await sit(where, [...line.split(' '), ...sides]);
   open.push(sitting);
   return sitting;
 };
@@ -21,11 +21,7 @@ beforeAll(async () => {
   pair = await startPair({ name: 'east' });
   sides = [`--kubeconfig=${await contextsOf({ hub: pair.hub, east: pair.managed })}`, '--principal-context=hub'];
 });
-afterEach(() => {
-  for (const sitting of open.splice(0)) {
-    sitting.kill();
-  }
-});
+afterEach(() => Promise.all(open.splice(0).map((sitting) => sitting.kill())));
 afterAll(() => pair?.stop());
 
 /** An Application of the agent on the hub. */
@@ -43,14 +39,11 @@ const synced = () => ({
   health: { status: 'Healthy' },
 });
 
-describe.each([
-  { where: 'pipe' as const, options: {} },
-  { where: 'terminal' as const, options: { tags: 'terminal' as const } },
-])('with its output in a $where', ({ where, options }) => {
+describe.each(['pipe', 'terminal'] as const)('with its output in a %s', (where) => {
   const isTerminal = where === 'terminal';
 
-  test('status --watch shows changes as they come, and ends with Ctrl-C', options, async () => {
-    const status = start(where, 'status --watch');
+  test('status --watch shows changes as they come, and ends with Ctrl-C', async () => {
+    const status = await start(where, 'status --watch');
     const row = (applications: number, state = 'connected') =>
       new RegExp(`east +${state} +managed +\\S+ +${applications} `);
     const before = await pair.hub.client.list(pairApplications, { namespace: 'east' });
@@ -70,8 +63,8 @@ describe.each([
     expect(/\n\nCLUSTER/.test(status.output())).toBe(!isTerminal);
   });
 
-  test('status --watch -o json prints a document for each change', options, async () => {
-    const status = start(where, 'status --watch -o json');
+  test('status --watch -o json prints a document for each change', async () => {
+    const status = await start(where, 'status --watch -o json');
     const at = await status.shows('"cluster": "east"');
     await create(`document-${where}`);
     await status.shows('"cluster": "east"', at);
@@ -85,10 +78,10 @@ describe.each([
     expect(counts.at(-1)).toBe(counts[0] + 1);
   });
 
-  test('trace --follow goes with a change until it has arrived', options, async () => {
+  test('trace --follow goes with a change until it has arrived', async () => {
     const name = `followed-${where}`;
     await create(name);
-    const trace = start(where, `trace ${name} --follow --agent-context east`);
+    const trace = await start(where, `trace ${name} --follow --agent-context east`);
     let at = await trace.shows(/It waits at compared/);
     await works(name, { ...synced(), sync: { status: 'OutOfSync' }, health: { status: 'Missing' } });
     at = await trace.shows(/It waits at synced: OutOfSync/, at);
@@ -100,10 +93,10 @@ describe.each([
     expect(trace.output().match(steers)).toBeNull();
   });
 
-  test('trace --follow that is stopped by Ctrl-C says that the change has not arrived', options, async () => {
+  test('trace --follow that is stopped by Ctrl-C says that the change has not arrived', async () => {
     const name = `stopped-${where}`;
     await create(name);
-    const trace = start(where, `trace ${name} --follow --agent-context east`);
+    const trace = await start(where, `trace ${name} --follow --agent-context east`);
     await trace.shows(/It waits at/);
     const { code, settings } = await trace.interrupt();
     expect(code).toBe(130);
@@ -112,7 +105,7 @@ describe.each([
 });
 
 test('a reader that goes away ends status --watch', async () => {
-  const status = start('pipe', 'status --watch');
+  const status = await start('pipe', 'status --watch');
   await status.shows('east');
   status.hangUp();
   await create('unread');

@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { onPath } from '../tools/index.ts';
@@ -103,11 +102,6 @@ const table = {
   },
   linux: { what: 'Linux', isThere: process.platform === 'linux', remedy: 'a machine with Linux' },
   ipv6: { what: 'the address ::1', isThere: hasIpv6(), remedy: 'a machine with IPv6' },
-  terminal: {
-    what: '`script` of util-linux, which lends a terminal',
-    isThere: spawnSync('script', ['--version']).status === 0,
-    remedy: 'apt-get install bsdutils',
-  },
 } satisfies Record<string, Need>;
 
 /** A tag of tests, which names what they need. */
