@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, onTestFailed, test } from 'vitest';
 import { until } from '../../lib/base/testing.ts';
+import { PlayedApplicationController } from '../application-controller/index.ts';
 import { type ArgoObject, application, namespace, type Pair, pairApplications, startPair } from '../pair/index.ts';
 
 // The writes that Kargo's promotion step `argocd-update` makes on an Application of the hub: not Kargo itself. One patch sets
@@ -53,35 +54,19 @@ async function promote(name: string, promotion: string, targetRevision: string):
 
 /** The cluster's Argo CD takes the operation and runs it to its end. */
 async function deploys(name: string, promotion: string, revision: string): Promise<void> {
-  const { operation, spec } = await until('the operation is on the cluster', async () => {
+  const { metadata, spec } = await until('the operation is on the cluster', async () => {
     const found = await onCluster(name);
     return promotionOf({ operation: found.operation }) === promotion && found;
   });
   expect((spec.source as { targetRevision: string }).targetRevision).toBe(revision);
-  const { annotations } = (await onCluster(name)).metadata;
-  expect(annotations?.['argocd.argoproj.io/refresh']).toBe('hard');
-  const state = (phase: string, more: object = {}) => ({
-    phase,
-    operation,
-    message: phase,
-    startedAt: '2026-01-01T00:00:00Z',
-    ...more,
-  });
-  await pair.managed.client.mergePatch(pairApplications, { name, namespace }, {
-    metadata: { annotations: { 'argocd.argoproj.io/refresh': null } },
-    operation: null,
-    status: { operationState: state('Running') },
-  } as never);
-  await pair.managed.client.mergePatch(pairApplications, { name, namespace }, {
-    status: {
-      sync: { status: 'Synced', revision },
-      health: { status: 'Healthy' },
-      operationState: state('Succeeded', {
-        finishedAt: '2026-01-01T00:00:05Z',
-        syncResult: { revision, source: spec.source },
-      }),
-    },
-  } as never);
+  expect(metadata.annotations?.['argocd.argoproj.io/refresh']).toBe('hard');
+  const stop = new AbortController();
+  const argoCd = new PlayedApplicationController({ client: pair.managed.client, namespace });
+  const running = argoCd.run(stop.signal);
+  await until('the operation has ended', async () => argoCd.did('ended').length > 0);
+  stop.abort();
+  await running;
+  expect(argoCd.did('ended').map(({ application }) => application.metadata.name)).toEqual([name]);
 }
 
 /** What Kargo waits for. */
