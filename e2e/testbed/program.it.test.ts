@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 import { until } from '../../lib/base/testing.ts';
 import { isProcessAlive, Program, spawnTalker } from './index.ts';
 
@@ -59,7 +59,7 @@ describe('Program', () => {
   it('that cannot be started says why', async () => {
     const program = new Program([], {}, '/no/such/program');
     program.start();
-    await expect(program.says(/x/)).rejects.toThrow(/cannot start \/no\/such\/program/);
+    await expect(program.says(/up/)).rejects.toThrow(/cannot start \/no\/such\/program/);
     expect([program.running, await program.exited(), await program.stop()]).toEqual([false, -1, -1]);
   });
 
@@ -74,6 +74,7 @@ describe('Program', () => {
     const child = spawn(process.execPath, ['--input-type=module', '--eval', starter], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
+    onTestFinished(() => void child.kill('SIGKILL'));
     const pid = Number((await once(child.stdout, 'data'))[0]);
     expect(isProcessAlive(pid)).toBe(true);
     child.kill('SIGKILL');

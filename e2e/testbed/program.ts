@@ -87,6 +87,8 @@ export class Program {
    */
   async says(pattern: RegExp, options: { after?: number; timeoutMs?: number } = {}): Promise<RegExpExecArray> {
     const { after = 0, timeoutMs = 120_000 } = options;
+    // What it says may be here before the news that it runs: who has read it may ask for its process.
+    await this.#started;
     const { promise, resolve, reject } = Promise.withResolvers<RegExpExecArray>();
     const fail = (why: string) => reject(new Error(`no ${pattern} ${why}:\n${this.#output.slice(-4_000)}`));
     const look = () => {
