@@ -26,7 +26,7 @@ const finalizers = ['resources-finalizer.argocd.argoproj.io', 'post-delete-final
 const get = (name: string) => cluster.client.get(pairApplications, { namespace, name });
 const patch = (name: string, change: object) =>
   cluster.client.mergePatch(pairApplications, { namespace, name }, change);
-const create = (name: string, metadata: object = {}) =>
+const create = (name: string, metadata: Record<string, unknown> = {}) =>
   cluster.client.create(pairApplications, application({ name, namespace, metadata }));
 const rests = async (name: string) =>
   until('it to be compared', async () => expect((await get(name))?.status?.sync).toMatchObject({ revision: 'abc' }));
