@@ -28,6 +28,8 @@ export interface PlayedControllerOptions {
   readonly namespace?: string;
   /** The commit that a spec means. Default: its target revision. */
   readonly revisionOf?: (application: PlayedApplication) => string;
+  /** It does the work of Kubernetes' garbage collector too, for control planes without one: its finalizers go last. */
+  readonly isCollectingGarbage?: boolean;
   /** How long a sync lasts. Default: it ends at once. */
   readonly syncMs?: () => number;
 }
@@ -43,6 +45,9 @@ export interface Deed {
   readonly kind: DeedKind;
   readonly application: PlayedApplication;
 }
+
+/** The finalizers of Kubernetes' garbage collector. */
+const ofCollector: readonly string[] = ['foregroundDeletion', 'orphan'];
 
 const applications = resourceType<PlayedApplication>({
   group: 'argoproj.io',
@@ -135,12 +140,19 @@ export class PlayedApplicationController {
     } else if (found.operation !== undefined) {
       return await this.#operate(key, found, now, revision);
     } else if (found.metadata.deletionTimestamp !== undefined) {
-      const patch = takeFinalizer(found);
-      if (patch !== undefined) {
-        await this.#write(found, patch, 'finalized');
-      }
+      await this.#finalize(found);
     }
     return undefined;
+  }
+
+  async #finalize(found: PlayedApplication): Promise<void> {
+    const { finalizers = [] } = found.metadata;
+    const patch = takeFinalizer(found);
+    if (patch !== undefined) {
+      await this.#write(found, patch, 'finalized');
+    } else if (this.#options.isCollectingGarbage === true && finalizers.some((one) => ofCollector.includes(one))) {
+      await this.#write(found, { metadata: { finalizers: finalizers.filter((one) => !ofCollector.includes(one)) } });
+    }
   }
 
   #report(application: PlayedApplication, patch: MergePatch): Promise<void> {

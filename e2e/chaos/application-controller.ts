@@ -20,7 +20,8 @@ export class BusyController {
   constructor(options: BusyControllerOptions) {
     const { client, random } = options;
     this.#options = options;
-    this.#played = new PlayedApplicationController({ client, namespace, syncMs: () => random.integer(10, 800) });
+    const syncMs = () => random.integer(10, 800);
+    this.#played = new PlayedApplicationController({ client, namespace, syncMs, isCollectingGarbage: true });
   }
 
   /** Works until aborted. */
