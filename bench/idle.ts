@@ -1,11 +1,20 @@
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { argoCdCrds, installCrds } from '../e2e/hub/index.ts';
-import { freePort, giveAgentCredentials, mapAgent, namespace, pairApplications, startHub } from '../e2e/pair/index.ts';
+import {
+  admitAgent,
+  agentLine,
+  freePort,
+  giveAgentCredentials,
+  namespace,
+  type ProgramLine,
+  pairApplications,
+  prepareCluster,
+  principalLine,
+  startEmptyHub,
+} from '../e2e/pair/index.ts';
 import { startRedis } from '../e2e/redis/index.ts';
-import { type SharedCluster, startCluster } from '../e2e/testbed/index.ts';
+import { borrowCluster, type SharedCluster, startCluster } from '../e2e/testbed/index.ts';
 import { until } from '../lib/base/testing.ts';
-import { namespaces } from '../lib/kube/index.ts';
 import { clusterNames, enroll, enrolledClusters, register, select, startControllerHub } from './controller/hub.ts';
 import { type ControllerProcess, startControllerProcess } from './controller/process.ts';
 import { startWorkAgents } from './controller/work-agents.ts';
@@ -69,52 +78,37 @@ const measured = async (name: string, program: MeasuredProgram): Promise<Rest> =
 async function restOfPair(from: string, lasting: number): Promise<Rest[]> {
   const agentName = 'cluster1';
   const running: MeasuredProgram[] = [];
-  const [hub, managed, redis] = await Promise.all([startHub(), startCluster({ name: 'managed' }), startRedis()]);
+  const [hub, managed, redis] = await Promise.all([
+    startEmptyHub({}, borrowCluster),
+    startCluster({ name: 'managed' }),
+    startRedis(),
+  ]);
   try {
-    await managed.client.create(namespaces, { metadata: { name: namespace } });
-    await installCrds(managed.client, await argoCdCrds());
-    await hub.hub.client.create(namespaces, { metadata: { name: agentName } });
-    await mapAgent(hub.hub.client, agentName);
+    await prepareCluster(managed.client);
+    await admitAgent(hub.hub.client, agentName);
     await giveAgentCredentials(managed.client, hub.authority, agentName);
     for (let index = 0; index < fewApplications; index++) {
       await hub.hub.client.create(pairApplications, realisticApplication(agentName, applicationName(index)));
     }
-    const start = async (role: string, cluster: SharedCluster, nodeOptions: string, args: readonly string[]) => {
-      const [health, metrics] = await Promise.all([freePort(), freePort()]);
+    const start = async (cluster: SharedCluster, nodeOptions: string, { args, healthPort }: ProgramLine) => {
       const program = await startMeasured({
-        command: [
-          ...programIn('argocd-agent', from),
-          role,
-          `--kubeconfig=${cluster.kubeconfig}`,
-          `--namespace=${namespace}`,
-          `--healthz-port=${health}`,
-          `--metrics-port=${metrics}`,
-          ...args,
-        ],
-        logFile: join(cluster.dir, `${role}.log`),
+        command: [...programIn('argocd-agent', from), ...args],
+        logFile: join(cluster.dir, `${args[0]}.log`),
         nodeOptions,
-        isReady: () => isWell(health),
+        isReady: () => isWell(healthPort),
       });
       running.push(program);
       return program;
     };
-    const port = await freePort();
-    const principal = await start('principal', hub.hub, inTwoGibibytes, [
-      '--listen-host=127.0.0.1',
-      `--listen-port=${port}`,
-      '--auth=mtls:subject:CN=([^,]+)',
-      '--allowed-namespaces=*',
-      `--resource-proxy-listen=127.0.0.1:${await freePort()}`,
-      `--redis-proxy-listen=127.0.0.1:${await freePort()}`,
-      `--redis-server-address=127.0.0.1:${redis.port}`,
-    ]);
-    const agent = await start('agent', managed, inHalfAGibibyte, [
-      '--agent-mode=managed',
-      '--creds=mtls:any',
-      '--server-address=127.0.0.1',
-      `--server-port=${port}`,
-      `--redis-addr=127.0.0.1:${redis.port}`,
-    ]);
+    const line = await principalLine({
+      kubeconfig: hub.hub.kubeconfig,
+      resourceProxy: await freePort(),
+      redisProxy: await freePort(),
+      redis: redis.port,
+    });
+    const principal = await start(hub.hub, inTwoGibibytes, line);
+    const ofAgent = await agentLine({ kubeconfig: managed.kubeconfig, server: line.port, redis: redis.port });
+    const agent = await start(managed, inHalfAGibibyte, ofAgent);
     await until('the Applications are there', async () => {
       const copies = await managed.client.list(pairApplications, { namespace });
       return copies.length === fewApplications || undefined;
