@@ -1,30 +1,37 @@
 import { execFile } from 'node:child_process';
 import { createHash, randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { glob, mkdir, readFile, rename, rm } from 'node:fs/promises';
+import { glob, mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 
 const project = resolve(import.meta.dirname, '../..');
 const builds = join(project, 'node_modules/.cache/argocd-fleet');
+/** A build that was made so long ago is removed when another one is made. Milliseconds. */
+const keptMs = 7 * 24 * 3_600_000;
 let built: Promise<string> | undefined;
 
 /**
- * The folder with what the project's image contains, as `npm run build` makes it. The first use builds it, in 2 s; it is
- * kept for each state of the sources until `npm ci` empties node_modules.
+ * As {@link buildProject}, for the state that the sources have when this process first asks.
  * @throws Error when the build fails
  */
 export function builtProject(): Promise<string> {
-  built ??= build();
+  built ??= buildProject();
   return built;
 }
 
-async function build(): Promise<string> {
+/**
+ * The folder with what the project's image contains, as `npm run build` makes it. A state of the sources is built once, in
+ * 2 s, and kept for a week at least.
+ * @throws Error when the build fails
+ */
+export async function buildProject(): Promise<string> {
   const folder = join(builds, await digest());
   if (existsSync(folder)) {
     return folder;
   }
   await mkdir(builds, { recursive: true });
+  await removeOldBuilds(builds);
   const making = `${folder}-${randomUUID()}`;
   try {
     await promisify(execFile)(process.execPath, [join(project, 'build.ts'), making], { cwd: project });
@@ -37,6 +44,17 @@ async function build(): Promise<string> {
     }
   }
   return folder;
+}
+
+/** Removes the builds of a folder that were made more than a week ago. */
+export async function removeOldBuilds(folder: string): Promise<void> {
+  for (const name of await readdir(folder)) {
+    const path = join(folder, name);
+    const made = await stat(path).catch(() => undefined);
+    if (made && made.mtimeMs < Date.now() - keptMs) {
+      await rm(path, { recursive: true, force: true });
+    }
+  }
 }
 
 async function digest(): Promise<string> {
