@@ -47,6 +47,14 @@ const e2e: TestOptions = {
   fileParallelism: false,
 };
 
+/** What each run prints: besides results what was skipped, what was dear, and what was left out. */
+export const testReporters = [
+  'default',
+  './e2e/needs/reporter.ts',
+  './e2e/costs/reporter.ts',
+  './e2e/tiers/reporter.ts',
+];
+
 let groupOrder = 0;
 const project = (name: TierName, options: TestOptions): TestProjectInlineConfiguration => ({
   // One tier after the other.
@@ -68,7 +76,7 @@ export default defineConfig({
   test: {
     // What a test needs beyond what the README asks for: without it the test is skipped.
     tags: needTags,
-    reporters: ['default', './e2e/needs/reporter.ts', './e2e/costs/reporter.ts', './e2e/tiers/reporter.ts'],
+    reporters: testReporters,
     projects: [
       project('unit', unit),
       project('integration', integration),

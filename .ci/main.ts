@@ -7,6 +7,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { reasonsOf, type SkippedTest } from '../e2e/needs/index.ts';
+import { testReporters } from '../vitest.config.ts';
 import { bareEnvironment } from './bare.ts';
 import { installPackages, lacksPackagesAlone, whatDebianHas } from './debian.ts';
 import type { CiResult } from './reporter.ts';
@@ -29,13 +30,7 @@ if (process.argv.slice(2).some((argument) => argument === '--help' || argument =
 }
 
 const folder = mkdtempSync(join(tmpdir(), 'ci-'));
-const reporters = [
-  'default',
-  './e2e/needs/reporter.ts',
-  './e2e/costs/reporter.ts',
-  './e2e/tiers/reporter.ts',
-  './.ci/reporter.ts',
-].map((one) => `--reporter=${one}`);
+const reporters = [...testReporters, './.ci/reporter.ts'].map((one) => `--reporter=${one}`);
 const summary: string[] = [];
 let passed = 0;
 let failed = 0;

@@ -1,7 +1,5 @@
 import { readFile } from 'node:fs/promises';
-
-/** The kernel counts processor time in these. */
-const ticksPerSecond = 100;
+import { processStat, ticksPerSecond } from '../lib/base/testing.ts';
 
 /** What a process has used. Bytes and seconds. */
 export interface Usage {
@@ -14,14 +12,10 @@ export interface Usage {
 
 /** Reads what a process has used, from /proc. @throws Error when there is no such process */
 export async function usageOf(pid: number): Promise<Usage> {
-  const [stat, status] = await Promise.all([
-    readFile(`/proc/${pid}/stat`, 'utf8'),
-    readFile(`/proc/${pid}/status`, 'utf8'),
-  ]);
-  // The command's name may hold spaces and parentheses; what follows the last one is plain.
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  const status = await readFile(`/proc/${pid}/status`, 'utf8');
+  const stat = processStat(pid);
   return {
-    cpuSeconds: (Number(fields[11]) + Number(fields[12])) / ticksPerSecond,
+    cpuSeconds: (Number(stat?.[11]) + Number(stat?.[12])) / ticksPerSecond,
     rssBytes: kilobytes(status, 'VmRSS') * 1024,
     peakRssBytes: kilobytes(status, 'VmHWM') * 1024,
   };

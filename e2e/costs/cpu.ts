@@ -1,26 +1,14 @@
-import { readFileSync } from 'node:fs';
+import { processStat, ticksPerSecond } from '../../lib/base/testing.ts';
 
-/** Positions among the fields of proc_pid_stat(5) that follow the name: utime, stime, cutime, cstime. */
-const fields = [11, 12, 13, 14];
-/** USER_HZ, which is the same on every Linux. */
-const ticksPerSecond = 100;
+/** Positions of utime, stime, cutime and cstime in {@link processStat}. */
+const positions = [11, 12, 13, 14];
 
 /** CPU time of this process, of all its threads, and of the programs that it started and that have ended. Seconds. */
 export function cpuSeconds(): number {
-  const stat = readStat();
+  const stat = processStat('self');
   if (stat === undefined) {
     const { user, system } = process.cpuUsage();
     return (user + system) / 1_000_000;
   }
-  const values = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return fields.reduce((sum, field) => sum + Number(values[field]), 0) / ticksPerSecond;
-}
-
-/** What Linux says of this process; undefined elsewhere. */
-function readStat(): string | undefined {
-  try {
-    return readFileSync('/proc/self/stat', 'latin1');
-  } catch {
-    return undefined;
-  }
+  return positions.reduce((sum, position) => sum + Number(stat[position]), 0) / ticksPerSecond;
 }

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { mkdir, readdir, readFile, rename, rm, rmdir, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, rename, rm, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
+import { processStat } from '../../lib/base/testing.ts';
 
 /**
  * Runs `work` while holding a lock that other processes respect. A holder that is gone does not keep the lock.
@@ -15,7 +16,7 @@ export async function withFileLock<T>(
   signal: AbortSignal | undefined,
   work: () => Promise<T>,
 ): Promise<T> {
-  const holder = `${process.pid}-${await startOf(process.pid)}-${randomUUID()}`;
+  const holder = `${process.pid}-${startOf(process.pid)}-${randomUUID()}`;
   while (!((await isFree(path)) && (await take(path, holder)))) {
     signal?.throwIfAborted();
     await setTimeout(200, undefined, { signal });
@@ -35,7 +36,7 @@ const isHeld = ['ENOTEMPTY', 'EEXIST'];
 /** Whether nobody has the lock. Removes the names of holders that are gone. */
 async function isFree(path: string): Promise<boolean> {
   for (const holder of (await unless(['ENOENT'], readdir(path))) ?? []) {
-    if (await isRunning(holder)) {
+    if (isRunning(holder)) {
       return false;
     }
     await rm(join(path, holder), { force: true });
@@ -59,16 +60,16 @@ async function take(path: string, holder: string): Promise<boolean> {
   }
 }
 
-async function isRunning(holder: string): Promise<boolean> {
+function isRunning(holder: string): boolean {
   const [pid, start] = holder.split('-');
-  return start !== undefined && (await startOf(Number(pid))) === start;
+  return start !== undefined && startOf(Number(pid)) === start;
 }
 
 /**
  * What tells a running process from an earlier one with its id: on Linux when it started, elsewhere nothing. Undefined for one
  * that has ended, even if nobody has waited for it.
  */
-async function startOf(pid: number): Promise<string | undefined> {
+function startOf(pid: number): string | undefined {
   try {
     process.kill(pid, 0);
   } catch (error) {
@@ -79,10 +80,8 @@ async function startOf(pid: number): Promise<string | undefined> {
   if (process.platform !== 'linux') {
     return '';
   }
-  const stat = (await unless(['ENOENT', 'ESRCH'], readFile(`/proc/${pid}/stat`, 'latin1'))) ?? '';
-  // proc_pid_stat(5): the state and what follows come after the name.
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return fields[0] === 'Z' ? undefined : fields[19];
+  const stat = processStat(pid);
+  return stat?.[0] === 'Z' ? undefined : stat?.[19];
 }
 
 /** What comes of it; undefined if it fails with one of these codes. */
