@@ -8,7 +8,7 @@ build: ## what the image runs, in dist
 	npm ci --no-audit --no-fund
 	npm run build
 
-test: ## what tells most, in eleven minutes: npm test
+test: ## what tells most, in ten minutes: npm test
 	npm test
 
 testall: ## all tests
