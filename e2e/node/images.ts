@@ -96,13 +96,15 @@ export function builtImage(podman: string): ImageRecipe {
  *
  * Differences from the image: no gpg, so signature checks are off; programs are told to listen on the pod's address; the server
  * and the repo server, which call themselves on localhost, listen there, at a port of their own: the repo server asks nobody who
- * they are. The application controller has no flag for the address of its metrics: they are on all addresses.
+ * they are. The server's metrics listen where its API does, whatever `--metrics-address` says. The application controller has no
+ * flag for the address of its metrics: they are on all addresses.
  */
 export function argoCdImage(toolPath: ToolPath): ImageRecipe {
   return async ({ address, substitutePort }) => {
     const metrics = await substitutePort(8082);
     const api = await substitutePort(8080);
     const repository = await substitutePort(8081);
+    const apiMetrics = await substitutePort(8083);
     const program = (name: string, flags: string) => ({
       script: `ARGOCD_BINARY_NAME=${name} exec /usr/local/bin/argocd "$@" ${flags}`,
     });
@@ -126,7 +128,7 @@ export function argoCdImage(toolPath: ToolPath): ImageRecipe {
         ),
         '/usr/local/bin/argocd-server': program(
           'argocd-server',
-          `--address 127.0.0.1 --port ${api} --metrics-address ${address}`,
+          `--address 127.0.0.1 --port ${api} --metrics-port ${apiMetrics}`,
         ),
         '/usr/local/bin/argocd-applicationset-controller': program(
           'argocd-applicationset-controller',
