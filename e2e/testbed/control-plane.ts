@@ -113,6 +113,8 @@ export async function apiServer(
       '--profiling=false',
       ...(layout.auditLog ? [`--audit-policy-file=${auditPolicy(layout)}`, `--audit-log-path=${layout.auditLog}`] : []),
     ],
+    // A fourth less CPU for 100 MB more.
+    env: { ...process.env, GOGC: '400', GOMEMLIMIT: '900MiB' },
     logFile: join(layout.dir, 'kube-apiserver.log'),
     isReady,
   });
