@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import { type Check, until } from '../../lib/base/testing.ts';
 import { acknowledgementOf, extensionOf, type GoEvent, goPayload, targetOf, typeOf } from './go-event.ts';
-import type { GoStream } from './go-stream.ts';
+import type { GoStream } from './go-side.ts';
 import type { GoObject } from './templates.ts';
 
 /** Waits until a check passes; the error of a wait in vain ends with what helps to understand it. */

@@ -1,4 +1,5 @@
 import { extensionOf, type GoEvent, targetOf, typeOf } from './go-event.ts';
+import type { EventWriter } from './manners.ts';
 
 /** How fast a {@link GoEventWriter} works. The originals: 100 ms, 5 s, four times as long, at most 2 min, up to twice that. */
 export interface Pace {
@@ -23,7 +24,7 @@ const capOfBase = 24;
  * one event that is not acknowledged, which is repeated ever more rarely and again at once on a new stream. Also with their
  * faults: what is superseded is not taken back once sent, and acknowledgements wait behind events with the same `resourceid`.
  */
-export class GoEventWriter {
+export class GoEventWriter implements EventWriter<GoEvent> {
   readonly #pace: Pace;
   readonly #random: () => number;
   readonly #unsent = new Map<string, GoEvent[]>();
@@ -38,17 +39,14 @@ export class GoEventWriter {
     this.#random = options.random;
   }
 
-  /** Whether everything was sent and acknowledged. */
   get isIdle(): boolean {
     return this.#sent.size === 0 && this.#unsent.size === 0;
   }
 
-  /** What was sent and is not acknowledged. */
   get unacknowledged(): GoEvent[] {
     return [...this.#sent.values()].map(({ event }) => event);
   }
 
-  /** Queues an event. */
   add(event: GoEvent): void {
     const resource = extensionOf(event, 'resourceid');
     if (resource === '') {
@@ -65,7 +63,6 @@ export class GoEventWriter {
     this.#unsent.set(resource, [...queue, event]);
   }
 
-  /** Takes an acknowledgement. False: nothing was waiting for it. */
   remove(acknowledgement: GoEvent): boolean {
     const resource = extensionOf(acknowledgement, 'resourceid');
     const id = extensionOf(acknowledgement, 'eventid');
@@ -91,7 +88,6 @@ export class GoEventWriter {
     this.#timer = setInterval(() => this.#tick(), this.#pace.tickMs);
   }
 
-  /** Sends nothing until the next `start`. Nothing is forgotten. */
   stop(): void {
     clearInterval(this.#timer);
     this.#send = undefined;

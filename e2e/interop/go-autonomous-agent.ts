@@ -3,14 +3,14 @@ import type { Pace } from './event-writer.ts';
 import { GoDialer } from './go-dialer.ts';
 import { type GoEvent, goPayload, targetOf, typeOf } from './go-event.ts';
 import type { GoPeer, GoTls } from './go-peer.ts';
-import { GoStream } from './go-stream.ts';
+import { GoObjects, type GoStream, goKind } from './go-side.ts';
 import { aboutObject, type GoObject, goChecksum, goListChecksum, recordedEvent, withPayload } from './templates.ts';
 
 const refresh = 'argocd.argoproj.io/refresh';
 const fromAgent = { dir: 'agent->principal', agent: 'agent-autonomous' } as const;
-const kinds = { application: 'Application', appproject: 'AppProject' } as const;
+const targets = ['application', 'appproject'] as const;
 /** What an autonomous agent tells of. */
-export type Owned = keyof typeof kinds;
+export type Owned = (typeof targets)[number];
 
 /**
  * An autonomous agent of the original, played from recordings: it owns its Applications and AppProjects and tells of every
@@ -19,49 +19,38 @@ export type Owned = keyof typeof kinds;
 export class GoAutonomousAgent {
   readonly name: string;
   readonly namespace = 'argocd-autonomous';
-  readonly cluster = { application: new Map<string, GoObject>(), appproject: new Map<string, GoObject>() };
+  readonly #objects = new GoObjects(targets, 1_800);
+  readonly cluster = this.#objects.maps;
   /** What came that would have made an agent of the original destroy or overwrite something of its own. */
   readonly harm: GoEvent[] = [];
-  stream: GoStream;
-  readonly #options: { readonly pace: Pace; readonly random: () => number };
   readonly #dialer: GoDialer;
-  #resynced = false;
-  #version = 1_800;
 
   constructor(options: { go: GoPeer; address: string; tls: GoTls; name: string; pace: Pace; random: () => number }) {
     this.name = options.name;
-    this.#options = options;
-    this.#dialer = new GoDialer({ ...options, mode: 'autonomous', namespace: this.namespace });
-    this.stream = this.#newStream();
+    const handle = (event: GoEvent) => this.#handle(event);
+    this.#dialer = new GoDialer({ ...options, mode: 'autonomous', namespace: this.namespace, handle });
+  }
+
+  get stream(): GoStream {
+    return this.#dialer.stream;
   }
 
   /** Logs in, opens the event stream, and asks to be asked when the process is new. */
   async connect(): Promise<void> {
-    const { stream } = this;
-    await this.#dialer.open(stream);
-    if (this.#resynced) {
-      return;
+    if (await this.#dialer.open()) {
+      const which = { ...fromAgent, target: 'resourceResync', type: 'request-resource-resync' };
+      this.stream.say(withPayload(recordedEvent('connect', which), {}));
     }
-    this.#resynced = true;
-    const template = recordedEvent('connect', {
-      ...fromAgent,
-      target: 'resourceResync',
-      type: 'request-resource-resync',
-    });
-    stream.writer.add(withPayload(template, {}));
   }
 
   /** The connection breaks, or the process ends. */
   disconnect(): void {
-    this.stream.writer.stop();
     this.#dialer.close();
   }
 
   /** A new process on the same cluster: everything is told as if it had just been made. */
   restart(): void {
-    this.disconnect();
-    this.#resynced = false;
-    this.stream = this.#newStream();
+    this.#dialer.restart();
     for (const target of ['appproject', 'application'] as const) {
       for (const object of this.cluster[target].values()) {
         this.#tell(target, 'create', object);
@@ -73,7 +62,7 @@ export class GoAutonomousAgent {
   create(target: Owned, object: GoObject): GoObject {
     const made = structuredClone(object);
     Object.assign(made.metadata, { namespace: this.namespace, uid: randomUUID() });
-    this.#touch(made);
+    this.#objects.touch(made);
     this.cluster[target].set(made.metadata.name, made);
     this.#tell(target, 'create', made);
     return made;
@@ -81,28 +70,20 @@ export class GoAutonomousAgent {
 
   /** A user, or Argo CD, changes it. */
   change(target: Owned, name: string, edit: (object: GoObject) => void): GoObject {
-    const object = this.#object(target, name);
+    const object = this.#objects.get(target, name);
     edit(object);
-    this.#touch(object);
+    this.#objects.touch(object);
     this.#tell(target, 'spec-update', object);
     return object;
   }
 
   /** It is deleted, finalizers and all. */
   delete(target: Owned, name: string): void {
-    const object = this.#object(target, name);
+    const object = this.#objects.get(target, name);
     this.cluster[target].delete(name);
     // An API server tells of a deletion under a version of its own.
-    this.#touch(object);
+    this.#objects.touch(object);
     this.#tell(target, 'delete', object);
-  }
-
-  #newStream(): GoStream {
-    return new GoStream({
-      ...this.#options,
-      source: 'agent://agent-managed',
-      handle: (event) => this.#handle(event),
-    });
   }
 
   #handle(event: GoEvent): string | undefined {
@@ -144,12 +125,12 @@ export class GoAutonomousAgent {
       }
       // Its own writing is no news that the original would report.
       object.metadata.annotations = { ...object.metadata.annotations, [refresh]: wanted };
-      this.#touch(object);
+      this.#objects.touch(object);
     } else if (type === 'set-operation') {
       const { operation } = incoming;
       if (operation !== undefined && state?.phase !== 'Terminating') {
         object.operation = operation;
-        this.#touch(object);
+        this.#objects.touch(object);
       }
     } else if (type === 'terminate-operation') {
       if (state === undefined) {
@@ -175,14 +156,14 @@ export class GoAutonomousAgent {
         type: 'response-synced-resource',
       });
       for (const { kind, name, uid } of keys) {
-        this.stream.writer.add(withPayload(template, { name, namespace: this.namespace, uid, kind }));
+        this.stream.say(withPayload(template, { name, namespace: this.namespace, uid, kind }));
       }
       return undefined;
     }
     if (typeOf(event) !== 'request-update') {
       return 'not for an autonomous agent';
     }
-    const target = (Object.keys(kinds) as Owned[]).find((each) => kinds[each] === payload.kind);
+    const target = this.#objects.targetOf(payload.kind);
     if (target === undefined) {
       return `unknown kind ${payload.kind}`;
     }
@@ -204,31 +185,16 @@ export class GoAutonomousAgent {
   }
 
   #keys() {
-    return (Object.keys(kinds) as Owned[]).flatMap((target) =>
-      [...this.cluster[target].values()].map(({ metadata }) => ({
-        kind: kinds[target],
-        name: metadata.name,
-        uid: metadata.uid ?? '',
-      })),
-    );
+    return this.#objects.all().map(({ target, name, object }) => ({
+      kind: goKind(target),
+      name,
+      uid: object.metadata.uid ?? '',
+    }));
   }
 
   #tell(target: Owned, type: string, object: GoObject): void {
     const recording = target === 'appproject' ? 'appproject' : 'app-autonomous';
     const recorded = recordedEvent(recording, { ...fromAgent, target, type });
-    this.stream.writer.add(aboutObject(recorded, structuredClone(object)));
-  }
-
-  #object(target: Owned, name: string): GoObject {
-    const object = this.cluster[target].get(name);
-    if (object === undefined) {
-      throw new Error(`there is no ${target} ${name}`);
-    }
-    return object;
-  }
-
-  #touch(object: GoObject): void {
-    this.#version += 1;
-    object.metadata.resourceVersion = String(this.#version);
+    this.stream.say(aboutObject(recorded, structuredClone(object)));
   }
 }

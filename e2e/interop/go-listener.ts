@@ -1,6 +1,8 @@
 import { messageBytes, recordedLines } from '../recordings/index.ts';
 import type { GoCall, GoCallListener } from './go-calls.ts';
+import { readEvent, writeEvent } from './go-event.ts';
 import type { GoPeer, GoServer, GoTls } from './go-peer.ts';
+import { type GoSpeech, type GoStream, goStream } from './go-side.ts';
 import { type Fields, readMessage, writeMessage } from './protobuf.ts';
 import { authRequest, authResponse, methods, refreshTokenRequest, versionResponse } from './schemas.ts';
 import { movedToken } from './tokens.ts';
@@ -8,30 +10,36 @@ import { movedToken } from './tokens.ts';
 /** The version of the recorded principal, which takes no other. */
 export const recordedVersion = '99.9.9-unreleased';
 
+/** How a principal of the original is made. */
+export interface GoListenerOptions extends GoSpeech {
+  readonly go: GoPeer;
+  readonly tls: GoTls;
+  /** Whoever logs in is this agent. */
+  readonly agent: string;
+  readonly mode: 'managed' | 'autonomous';
+  /** Says what is said on a new stream. `isFirst`: since the process started. */
+  greet(isFirst: boolean): void;
+}
+
 /** What an agent meets at a principal of the original: version insistence, tokens, and its event stream. */
 export class GoListener {
-  /** The calls that came, in order. */
-  readonly calls: GoCall[] = [];
+  /** The event stream of the principal's process. */
+  stream: GoStream;
   /** The logins that came. */
   readonly logins: Fields[] = [];
-  readonly #options: {
-    readonly go: GoPeer;
-    readonly tls: GoTls;
-    readonly agent: string;
-    readonly mode: 'managed' | 'autonomous';
-    subscribed(call: GoCall): GoCallListener;
-  };
+  readonly #options: GoListenerOptions;
   #server: GoServer | undefined;
+  #call: GoCall | undefined;
+  #isFirst = true;
 
-  constructor(options: {
-    readonly go: GoPeer;
-    readonly tls: GoTls;
-    /** Whoever logs in is this agent. */
-    readonly agent: string;
-    readonly mode: 'managed' | 'autonomous';
-    subscribed(call: GoCall): GoCallListener;
-  }) {
+  constructor(options: GoListenerOptions) {
     this.#options = options;
+    this.stream = goStream('', options);
+  }
+
+  /** Whether the agent has an event stream. */
+  get isConnected(): boolean {
+    return this.#call !== undefined;
   }
 
   /** Where it listens, `host:port`. */
@@ -46,17 +54,54 @@ export class GoListener {
     this.#server = await go.listen({ tls, ...address, accept: (call) => this.#accept(call) });
   }
 
-  /** Ends all streams. */
+  /** The process ends: queues and what it knew of agents are gone. */
   async stop(): Promise<void> {
+    this.stream.writer.stop();
+    this.#call = undefined;
     await this.#server?.stop();
+    this.#isFirst = true;
+    this.forgetQueue();
+  }
+
+  /** Cuts the agent's stream; queues stay. */
+  disconnect(code = 'Unavailable', message = 'transport is closing'): void {
+    this.stream.writer.stop();
+    this.#call?.finish(code, message);
+    this.#call = undefined;
+  }
+
+  /** Everything that waits to be sent is lost, as the oldest entries are when a queue of the original is full. */
+  forgetQueue(): void {
+    this.stream = goStream('', this.#options);
   }
 
   #accept(call: GoCall): GoCallListener {
-    this.calls.push(call);
-    if (call.method === methods.subscribe) {
-      return this.#options.subscribed(call);
-    }
-    return { message: (bytes) => this.#answer(call, bytes) };
+    return call.method === methods.subscribe
+      ? this.#subscribed(call)
+      : { message: (bytes) => this.#answer(call, bytes) };
+  }
+
+  #subscribed(call: GoCall): GoCallListener {
+    const { stream } = this;
+    this.#call = call;
+    stream.start((event) => call.send(writeEvent(event)));
+    void call.ended.then(() => {
+      if (this.#call === call) {
+        stream.writer.stop();
+        this.#call = undefined;
+      }
+    });
+    const isFirst = this.#isFirst;
+    this.#isFirst = false;
+    this.#options.greet(isFirst);
+    return {
+      message: (bytes) => {
+        if (this.stream === stream) {
+          stream.take(readEvent(bytes));
+        }
+      },
+      halfClose: () => call.finish(),
+    };
   }
 
   #answer(call: GoCall, bytes: Buffer): void {

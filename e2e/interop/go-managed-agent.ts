@@ -4,7 +4,7 @@ import type { GoStatus } from './go-calls.ts';
 import { GoDialer } from './go-dialer.ts';
 import { extensionOf, type GoEvent, goPayload, targetOf, typeOf } from './go-event.ts';
 import type { GoPeer, GoTls } from './go-peer.ts';
-import { GoStream } from './go-stream.ts';
+import { GoObjects, type GoStream, type GoTarget, goKind } from './go-side.ts';
 import { aboutObject, type GoObject, goChecksum, goListChecksum, recordedEvent, withPayload } from './templates.ts';
 
 const sourceUid = 'argocd.argoproj.io/source-uid';
@@ -14,15 +14,7 @@ const remapped = 'argocd.argoproj.io/namespace-remapped';
 const refresh = 'argocd.argoproj.io/refresh';
 const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration';
 
-/** The kinds of a managed agent's copies, as resync messages name them. */
-export const kinds = {
-  application: 'Application',
-  appproject: 'AppProject',
-  repository: 'Repository',
-  gpgkey: 'GPGKey',
-};
-type Target = keyof typeof kinds;
-
+const targets = ['application', 'appproject', 'repository', 'gpgkey'] as const;
 const fromAgent = { dir: 'agent->principal', agent: 'agent-managed' } as const;
 
 /**
@@ -33,20 +25,13 @@ const fromAgent = { dir: 'agent->principal', agent: 'agent-managed' } as const;
 export class GoManagedAgent {
   readonly name: string;
   readonly namespace = 'argocd-managed';
+  readonly #objects = new GoObjects(targets, 4_000);
   /** The cluster: copies and local objects by target and name. It outlives a restart of the agent. */
-  readonly cluster = {
-    application: new Map<string, GoObject>(),
-    appproject: new Map<string, GoObject>(),
-    repository: new Map<string, GoObject>(),
-    gpgkey: new Map<string, GoObject>(),
-  };
-  stream: GoStream;
-  readonly #options: { readonly pace: Pace; readonly random: () => number; readonly destinationMapping?: boolean };
+  readonly cluster = this.#objects.maps;
+  readonly #keepsNamespaces: boolean;
   readonly #dialer: GoDialer;
   /** Applications that the agent handles, in memory only. */
   #managed = new Set<string>();
-  #resynced = false;
-  #version = 4_000;
 
   /** @param options.destinationMapping Applications keep their namespaces, but for the principal's own */
   constructor(options: {
@@ -59,9 +44,13 @@ export class GoManagedAgent {
     destinationMapping?: boolean;
   }) {
     this.name = options.name;
-    this.#options = options;
-    this.#dialer = new GoDialer({ ...options, mode: 'managed', namespace: this.namespace });
-    this.stream = this.#newStream();
+    this.#keepsNamespaces = options.destinationMapping === true;
+    const handle = (event: GoEvent) => this.#handle(event);
+    this.#dialer = new GoDialer({ ...options, mode: 'managed', namespace: this.namespace, handle });
+  }
+
+  get stream(): GoStream {
+    return this.#dialer.stream;
   }
 
   /** How the current event stream ended. */
@@ -71,40 +60,29 @@ export class GoManagedAgent {
 
   /** Logs in, asks for the version, opens the event stream, and says what it holds when the process is new. */
   async connect(): Promise<void> {
-    const { stream } = this;
-    await this.#dialer.open(stream);
-    if (this.#resynced) {
-      return;
+    if (await this.#dialer.open()) {
+      this.#tellAll();
+      const which = { ...fromAgent, target: 'resourceResync', type: 'request-synced-resource-list' };
+      this.stream.say(withPayload(recordedEvent('app-managed', which), { checksum: goListChecksum(this.#keys()) }));
     }
-    this.#resynced = true;
-    this.#tellAll();
-    const template = recordedEvent('app-managed', {
-      ...fromAgent,
-      target: 'resourceResync',
-      type: 'request-synced-resource-list',
-    });
-    stream.writer.add(withPayload(template, { checksum: goListChecksum(this.#keys()) }));
   }
 
   /** The connection breaks, or the process ends: without a word on the stream. */
   disconnect(): void {
-    this.stream.writer.stop();
     this.#dialer.close();
   }
 
   /** A new process on the same cluster: what was in memory is gone. Every object of the cluster is handled again. */
   restart(): void {
-    this.disconnect();
-    this.#resynced = false;
-    this.stream = this.#newStream();
+    this.#dialer.restart();
     this.#managed = new Set(this.cluster.application.keys());
   }
 
   /** Argo CD, or a user, changes an Application on the cluster; the agent reports it. */
   change(name: string, edit: (object: GoObject) => void): GoObject {
-    const object = this.#application(name);
+    const object = this.#objects.get('application', name);
     edit(object);
-    this.#touch(object);
+    this.#objects.touch(object);
     if (object.metadata.annotations?.[sourceUid] !== undefined) {
       this.#report(object);
     }
@@ -113,15 +91,15 @@ export class GoManagedAgent {
 
   /** Argo CD has finished deleting: the Application goes, and the principal hears of it if the agent handled it. */
   finalise(name: string): void {
-    const object = this.#application(name);
+    const object = this.#objects.get('application', name);
     this.cluster.application.delete(name);
     // An API server tells of a deletion under a version of its own.
-    this.#touch(object);
+    this.#objects.touch(object);
     if (!this.#managed.delete(name)) {
       return;
     }
     const template = recordedEvent('delete', { ...fromAgent, target: 'application', type: 'delete' });
-    this.stream.writer.add(aboutObject(template, object));
+    this.stream.say(aboutObject(template, object));
   }
 
   /** A user makes an Application on the cluster that the principal knows nothing of. */
@@ -134,22 +112,14 @@ export class GoManagedAgent {
   /** Sends a heartbeat, and what the agent knows of Argo CD's cache. */
   beat(): void {
     const heartbeat = recordedEvent('connect', { ...fromAgent, target: 'heartbeat', type: 'ping' });
-    this.stream.writer.add(withPayload(heartbeat));
+    this.stream.say(withPayload(heartbeat));
     const info = recordedEvent('connect', {
       ...fromAgent,
       target: 'clusterCacheInfoUpdate',
       type: 'cluster-cache-info-update',
       nth: 1,
     });
-    this.stream.writer.add(withPayload(info, goPayload(info)));
-  }
-
-  #newStream(): GoStream {
-    return new GoStream({
-      ...this.#options,
-      source: 'agent://agent-managed',
-      handle: (event) => this.#handle(event),
-    });
+    this.stream.say(withPayload(info, goPayload(info)));
   }
 
   #handle(event: GoEvent): string | undefined {
@@ -233,7 +203,7 @@ export class GoManagedAgent {
   #refuseToAdopt(name: string): void {
     const template = recordedEvent('errors', { ...fromAgent, target: 'application', type: 'error' });
     const told = { ...goPayload(template), resourceName: name, resourceNamespace: this.namespace };
-    this.stream.writer.add(withPayload(template, told));
+    this.stream.say(withPayload(template, told));
   }
 
   #create(incoming: GoObject, identity: string, stamp: string): string | undefined {
@@ -297,7 +267,7 @@ export class GoManagedAgent {
     }
   }
 
-  #takeCopy(target: Exclude<Target, 'application'>, event: GoEvent): string | undefined {
+  #takeCopy(target: Exclude<GoTarget, 'application'>, event: GoEvent): string | undefined {
     const incoming = goPayload<GoObject>(event);
     if (incoming === undefined) {
       return 'no object';
@@ -343,7 +313,7 @@ export class GoManagedAgent {
           kind: '',
           name: '',
         };
-        const target = (Object.keys(kinds) as Target[]).find((each) => kinds[each] === kind);
+        const target = this.#objects.targetOf(kind);
         if (target === undefined) {
           return `unknown kind ${kind}`;
         }
@@ -361,14 +331,12 @@ export class GoManagedAgent {
   }
 
   #tellAll(): void {
-    for (const target of Object.keys(kinds) as Target[]) {
-      for (const object of this.cluster[target].values()) {
-        this.#tell(target, object);
-      }
+    for (const { target, object } of this.#objects.all()) {
+      this.#tell(target, object);
     }
   }
 
-  #tell(target: Target, object: GoObject): string | undefined {
+  #tell(target: GoTarget, object: GoObject): string | undefined {
     const { name, annotations } = object.metadata;
     const uid = annotations?.[sourceUid];
     if (uid === undefined) {
@@ -377,58 +345,44 @@ export class GoManagedAgent {
     const checksum = goChecksum(object.spec ?? object.data);
     const namespace =
       annotations?.[remapped] === undefined ? object.metadata.namespace : this.#dialer.answer.principalNamespace;
-    this.#requestUpdate({ name, namespace, uid, kind: kinds[target], checksum });
+    this.#requestUpdate({ name, namespace, uid, kind: goKind(target), checksum });
     return undefined;
   }
 
   #requestUpdate(payload: object): void {
     const template = recordedEvent('app-managed', { ...fromAgent, target: 'resourceResync', type: 'request-update' });
-    this.stream.writer.add(withPayload(template, payload));
+    this.stream.say(withPayload(template, payload));
   }
 
   #keys() {
-    return (Object.keys(kinds) as Target[]).flatMap((target) =>
-      [...this.cluster[target].values()].map(({ metadata }) => ({
-        kind: kinds[target],
-        name: metadata.name,
-        uid: metadata.annotations?.[sourceUid] ?? metadata.uid ?? '',
-      })),
-    );
+    return this.#objects.all().map(({ target, object: { metadata } }) => ({
+      kind: goKind(target),
+      name: metadata.name,
+      uid: metadata.annotations?.[sourceUid] ?? metadata.uid ?? '',
+    }));
   }
 
   #report(object: GoObject): void {
     const template = recordedEvent('app-managed', { ...fromAgent, target: 'application', type: 'status-update' });
-    this.stream.writer.add(aboutObject(template, structuredClone(object)));
-  }
-
-  #application(name: string): GoObject {
-    const object = this.cluster.application.get(name);
-    if (object === undefined) {
-      throw new Error(`there is no Application ${name}`);
-    }
-    return object;
+    this.stream.say(aboutObject(template, structuredClone(object)));
   }
 
   #patch(object: GoObject, fields: { readonly [field: string]: unknown }): void {
     replaceOrDelete(object, fields);
-    this.#touch(object);
+    this.#objects.touch(object);
   }
 
-  #store(target: Target, object: GoObject, uid: string = randomUUID()): GoObject {
+  #store(target: GoTarget, object: GoObject, uid: string = randomUUID()): GoObject {
     const { namespace } = object.metadata;
-    const isKept = target === 'application' && this.#options.destinationMapping === true && namespace !== undefined;
+    const isKept = target === 'application' && this.#keepsNamespaces && namespace !== undefined;
     if (isKept && namespace === this.#dialer.answer.principalNamespace) {
       object.metadata.annotations = { ...object.metadata.annotations, [remapped]: 'true' };
     }
     const isOwn = !isKept || namespace === this.#dialer.answer.principalNamespace;
     Object.assign(object.metadata, { namespace: isOwn ? this.namespace : namespace, uid });
-    this.#touch(object);
+    this.#objects.touch(object);
     this.cluster[target].set(object.metadata.name, object);
     return object;
-  }
-
-  #touch(object: GoObject): void {
-    object.metadata.resourceVersion = String(++this.#version);
   }
 }
 

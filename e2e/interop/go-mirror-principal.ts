@@ -1,16 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import type { Pace } from './event-writer.ts';
-import type { GoCall } from './go-calls.ts';
 import { extensionOf, type GoEvent, goPayload, targetOf, typeOf } from './go-event.ts';
 import { GoListener } from './go-listener.ts';
 import type { GoPeer, GoTls } from './go-peer.ts';
-import { GoStream } from './go-stream.ts';
+import { GoObjects, type GoStream, goKind } from './go-side.ts';
 import { aboutObject, type GoObject, goChecksum, goListChecksum, recordedEvent, withPayload } from './templates.ts';
 
 const sourceUid = 'argocd.argoproj.io/source-uid';
 const toAgent = { dir: 'principal->agent', agent: 'agent-autonomous' } as const;
-const kinds = { application: 'Application', appproject: 'AppProject' } as const;
-type Owned = keyof typeof kinds;
+const targets = ['application', 'appproject'] as const;
+type Owned = (typeof targets)[number];
 
 /**
  * The original's principal with one autonomous agent, played from recordings: it mirrors what the agent tells by the
@@ -27,37 +26,37 @@ export class GoMirrorPrincipal {
   readonly agent: string;
   readonly namespace = 'argocd-principal';
   readonly uid = randomUUID();
+  readonly #objects = new GoObjects(targets, 2_000);
   /** The mirrors, by the names that they have on the hub. */
-  readonly hub = { application: new Map<string, GoObject>(), appproject: new Map<string, GoObject>() };
+  readonly hub = this.#objects.maps;
   readonly listener: GoListener;
-  stream: GoStream;
-  readonly #options: { readonly pace: Pace; readonly random: () => number };
-  #call: GoCall | undefined;
-  #resynced = false;
   /** The projects whose agent it knows. */
   readonly #tracked = new Set<string>();
-  #version = 2_000;
 
   constructor(options: { go: GoPeer; tls: GoTls; pace: Pace; random: () => number; agent: string }) {
     this.agent = options.agent;
-    this.#options = options;
-    this.listener = new GoListener({ ...options, mode: 'autonomous', subscribed: (call) => this.#subscribe(call) });
-    this.stream = this.#newStream();
+    const handle = (event: GoEvent) => this.#handle(event);
+    this.listener = new GoListener({
+      ...options,
+      mode: 'autonomous',
+      handle,
+      greet: (isFirst) => this.#greet(isFirst),
+    });
+  }
+
+  get stream(): GoStream {
+    return this.listener.stream;
   }
 
   /** Whether the agent has an event stream. */
   get isConnected(): boolean {
-    return this.#call !== undefined;
+    return this.listener.isConnected;
   }
 
   /** A new process on the same hub. */
   async restart(change: () => void = () => undefined): Promise<void> {
-    this.stream.writer.stop();
-    this.#call = undefined;
     await this.listener.stop();
-    this.#resynced = false;
     this.#tracked.clear();
-    this.stream = this.#newStream();
     change();
     await this.listener.start();
   }
@@ -70,7 +69,7 @@ export class GoMirrorPrincipal {
   ) {
     const mirror = this.mirror(name);
     edit(mirror);
-    this.#touch(mirror);
+    this.#objects.touch(mirror);
     if (type === 'set-operation') {
       this.#send('spec-update', mirror);
     }
@@ -91,51 +90,20 @@ export class GoMirrorPrincipal {
     const stamp = extensionOf(template, 'principaluid') === '' ? {} : { principaluid: this.uid };
     const { operation: _, ...state } = mirror;
     const object = type === 'spec-update' ? (state as GoObject) : mirror;
-    this.stream.writer.add(aboutObject(template, structuredClone(object), stamp));
+    this.stream.say(aboutObject(template, structuredClone(object), stamp));
   }
 
   /** The mirror of an Application. */
   mirror(name: string): GoObject {
-    const mirror = this.hub.application.get(name);
-    if (mirror === undefined) {
-      throw new Error(`${name} is not mirrored`);
-    }
-    return mirror;
+    return this.#objects.get('application', name);
   }
 
-  #newStream(): GoStream {
-    return new GoStream({ ...this.#options, source: '', handle: (event) => this.#handle(event) });
-  }
-
-  #subscribe(call: GoCall) {
-    const { stream } = this;
-    this.#call = call;
-    stream.start(call);
-    void call.ended.then(() => {
-      if (this.#call !== call) {
-        return;
-      }
-      stream.writer.stop();
-      this.#call = undefined;
-    });
-    if (!this.#resynced) {
-      this.#resynced = true;
+  #greet(isFirst: boolean): void {
+    if (isFirst) {
       this.#askForAll();
-      const list = recordedEvent('connect', {
-        ...toAgent,
-        target: 'resourceResync',
-        type: 'request-synced-resource-list',
-      });
-      stream.writer.add(withPayload(list, { checksum: goListChecksum(this.#keys()) ?? '' }));
+      const which = { ...toAgent, target: 'resourceResync', type: 'request-synced-resource-list' };
+      this.stream.say(withPayload(recordedEvent('connect', which), { checksum: goListChecksum(this.#keys()) ?? '' }));
     }
-    return {
-      message: (bytes: Buffer) => {
-        if (this.stream === stream) {
-          stream.take(bytes);
-        }
-      },
-      halfClose: () => call.finish(),
-    };
   }
 
   #handle(event: GoEvent): string | undefined {
@@ -197,7 +165,7 @@ export class GoMirrorPrincipal {
       spec: { ...spec, ...ofTarget },
     };
     mirror.metadata.namespace = target === 'application' ? this.agent : this.namespace;
-    this.#touch(mirror);
+    this.#objects.touch(mirror);
     this.hub[target].set(name, mirror);
     if (target === 'appproject') {
       this.#tracked.add(name);
@@ -213,7 +181,7 @@ export class GoMirrorPrincipal {
       return `an autonomous agent may not send ${type}`;
     }
     const { kind, name = '' } = goPayload<Record<string, string>>(event) ?? {};
-    const target = (Object.keys(kinds) as Owned[]).find((each) => kinds[each] === kind);
+    const target = this.#objects.targetOf(kind);
     if (target === undefined) {
       return `unknown kind ${kind}`;
     }
@@ -223,8 +191,8 @@ export class GoMirrorPrincipal {
   }
 
   #askForAll(): void {
-    for (const { target, name, mirror } of this.#known()) {
-      this.#ask(target, mirror, name);
+    for (const { target, name, object } of this.#known()) {
+      this.#ask(target, object, name);
     }
   }
 
@@ -233,28 +201,19 @@ export class GoMirrorPrincipal {
     const namespace = target === 'application' || mirror === undefined ? this.agent : this.namespace;
     const uid = mirror?.metadata.annotations?.[sourceUid] ?? '';
     const checksum = mirror === undefined ? null : goChecksum(mirror.spec);
-    this.stream.writer.add(withPayload(template, { name, namespace, uid, kind: kinds[target], checksum }));
+    this.stream.say(withPayload(template, { name, namespace, uid, kind: goKind(target), checksum }));
   }
 
   #keys() {
-    return this.#known().map(({ target, name, mirror }) => ({
-      kind: kinds[target],
+    return this.#known().map(({ target, name, object }) => ({
+      kind: goKind(target),
       name,
-      uid: mirror.metadata.annotations?.[sourceUid] ?? '',
+      uid: object.metadata.annotations?.[sourceUid] ?? '',
     }));
   }
 
   /** The mirrors that it counts as this agent's. */
   #known() {
-    return (Object.keys(kinds) as Owned[]).flatMap((target) =>
-      [...this.hub[target]]
-        .filter(([name]) => target === 'application' || this.#tracked.has(name))
-        .map(([name, mirror]) => ({ target, name, mirror })),
-    );
-  }
-
-  #touch(object: GoObject): void {
-    this.#version += 1;
-    object.metadata.resourceVersion = String(this.#version);
+    return this.#objects.all().filter(({ target, name }) => target === 'application' || this.#tracked.has(name));
   }
 }

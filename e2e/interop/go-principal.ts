@@ -1,24 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import type { Pace } from './event-writer.ts';
-import type { GoCall } from './go-calls.ts';
 import { extensionOf, type GoEvent, goPayload, targetOf, typeOf } from './go-event.ts';
 import { GoListener } from './go-listener.ts';
 import type { GoPeer, GoTls } from './go-peer.ts';
-import { GoStream } from './go-stream.ts';
+import { GoObjects, type GoStream, type GoTarget } from './go-side.ts';
 import type { Fields } from './protobuf.ts';
 import { aboutObject, type GoObject, goChecksum, goListChecksum, recordedEvent, withPayload } from './templates.ts';
 
 const refresh = 'argocd.argoproj.io/refresh';
 const toAgent = { dir: 'principal->agent', agent: 'agent-managed' } as const;
 
-/** The kinds that a managed agent gets. */
-type Target = 'application' | 'appproject' | 'repository' | 'gpgkey';
-const kinds = {
-  application: 'Application',
-  appproject: 'AppProject',
-  repository: 'Repository',
-  gpgkey: 'GPGKey',
-} as const;
+const targets = ['application', 'appproject', 'repository', 'gpgkey'] as const;
 /** Where each type of event is recorded. */
 const recordings = {
   application: 'app-managed',
@@ -36,24 +28,18 @@ export class GoPrincipal {
   readonly agent: string;
   readonly namespace = 'argocd-principal';
   readonly uid = randomUUID();
-  readonly hub = {
-    application: new Map<string, GoObject>(),
-    appproject: new Map<string, GoObject>(),
-    repository: new Map<string, GoObject>(),
-    gpgkey: new Map<string, GoObject>(),
-  };
-  stream: GoStream;
-  readonly #options: { readonly pace: Pace; readonly random: () => number };
+  readonly #objects = new GoObjects(targets, 2_000);
+  readonly hub = this.#objects.maps;
   readonly #listener: GoListener;
-  #call: GoCall | undefined;
-  #resynced = false;
-  #version = 2_000;
 
   constructor(options: { go: GoPeer; tls: GoTls; pace: Pace; random: () => number; agent: string }) {
-    this.#options = options;
     this.agent = options.agent;
-    this.#listener = new GoListener({ ...options, mode: 'managed', subscribed: (call) => this.#subscribe(call) });
-    this.stream = this.#newStream();
+    const handle = (event: GoEvent) => this.#handle(event);
+    this.#listener = new GoListener({ ...options, mode: 'managed', handle, greet: (isFirst) => this.#greet(isFirst) });
+  }
+
+  get stream(): GoStream {
+    return this.#listener.stream;
   }
 
   /** Where it listens, `host:port`. */
@@ -68,7 +54,7 @@ export class GoPrincipal {
 
   /** Whether the agent has an event stream. */
   get isConnected(): boolean {
-    return this.#call !== undefined;
+    return this.#listener.isConnected;
   }
 
   /** Listens; after `stop` on the same port. */
@@ -78,11 +64,7 @@ export class GoPrincipal {
 
   /** The process ends: queues and what it knew of agents are gone, the hub stays. */
   async stop(): Promise<void> {
-    this.stream.writer.stop();
-    this.#call = undefined;
     await this.#listener.stop();
-    this.#resynced = false;
-    this.stream = this.#newStream();
   }
 
   /** A new process on the same hub: every Application is news to it. */
@@ -95,33 +77,32 @@ export class GoPrincipal {
   }
 
   /** Cuts the agent's stream; queues stay. */
-  disconnect(code = 'Unavailable', message = 'transport is closing'): void {
-    this.stream.writer.stop();
-    this.#call?.finish(code, message);
-    this.#call = undefined;
+  disconnect(): void {
+    this.#listener.disconnect();
   }
 
   /** Everything that waits to be sent is lost, as the oldest entries are when a queue of the original is full. */
   forgetQueue(): void {
-    this.stream = this.#newStream();
+    this.#listener.forgetQueue();
   }
 
   /** A user makes an object on the hub. */
-  create(target: Target, object: GoObject): GoObject {
+  create(target: GoTarget, object: GoObject): GoObject {
     const made = structuredClone(object);
     const namespace = target === 'application' ? this.agent : this.namespace;
-    Object.assign(made.metadata, { namespace, uid: randomUUID(), resourceVersion: this.#nextVersion() });
+    Object.assign(made.metadata, { namespace, uid: randomUUID() });
+    this.#objects.touch(made);
     this.hub[target].set(made.metadata.name, made);
     this.#tell(target, 'create', made);
     return made;
   }
 
   /** A user, or Argo CD's UI, changes an object on the hub. */
-  change(target: Target, name: string, edit: (object: GoObject) => void): GoObject {
+  change(target: GoTarget, name: string, edit: (object: GoObject) => void): GoObject {
     const object = this.object(target, name);
     const before = structuredClone(object);
     edit(object);
-    object.metadata.resourceVersion = this.#nextVersion();
+    this.#objects.touch(object);
     const phase = phaseOf(object);
     if (phase === 'Terminating' && phaseOf(before) !== undefined && phaseOf(before) !== 'Terminating') {
       this.#tell(target, 'terminate-operation', object);
@@ -136,7 +117,7 @@ export class GoPrincipal {
   }
 
   /** A user deletes an object on the hub. With finalizers it stays until the agent says that its copy is gone. */
-  delete(target: Target, name: string): void {
+  delete(target: GoTarget, name: string): void {
     const object = this.object(target, name);
     if (target === 'application' && (object.metadata.finalizers ?? []).length > 0) {
       this.change(target, name, ({ metadata }) =>
@@ -148,57 +129,28 @@ export class GoPrincipal {
   }
 
   /** The object of that name. */
-  object(target: Target, name: string): GoObject {
-    const object = this.hub[target].get(name);
-    if (object === undefined) {
-      throw new Error(`there is no ${target} ${name} on the hub`);
-    }
-    return object;
+  object(target: GoTarget, name: string): GoObject {
+    return this.#objects.get(target, name);
   }
 
-  #gone(target: Target, object: GoObject): void {
+  #gone(target: GoTarget, object: GoObject): void {
     this.hub[target].delete(object.metadata.name);
     // An API server tells of a deletion under a version of its own.
-    object.metadata.resourceVersion = this.#nextVersion();
+    this.#objects.touch(object);
     this.#tell(target, 'delete', object);
   }
 
-  #newStream(): GoStream {
-    return new GoStream({ ...this.#options, source: '', handle: (event) => this.#handle(event) });
-  }
-
-  #subscribe(call: GoCall) {
-    const { stream } = this;
-    this.#call = call;
-    stream.start(call);
-    void call.ended.then(() => {
-      if (this.#call === call) {
-        this.disconnect();
-      }
-    });
+  #greet(isFirst: boolean): void {
     for (const target of ['appproject', 'repository', 'gpgkey'] as const) {
       // What is told at every connection is not stamped.
       for (const object of this.hub[target].values()) {
         this.#tell(target, 'spec-update', object, { principaluid: undefined });
       }
     }
-    if (!this.#resynced) {
-      this.#resynced = true;
-      const template = recordedEvent('app-managed', {
-        ...toAgent,
-        target: 'resourceResync',
-        type: 'request-resource-resync',
-      });
-      stream.writer.add(withPayload(template));
+    if (isFirst) {
+      const which = { ...toAgent, target: 'resourceResync', type: 'request-resource-resync' };
+      this.stream.say(withPayload(recordedEvent('app-managed', which)));
     }
-    return {
-      message: (bytes: Buffer) => {
-        if (this.stream === stream) {
-          stream.take(bytes);
-        }
-      },
-      halfClose: () => call.finish(),
-    };
   }
 
   #handle(event: GoEvent): string | undefined {
@@ -241,7 +193,7 @@ export class GoPrincipal {
         hub.operation = incoming.operation;
       }
       // Its own write, of which it tells nobody.
-      hub.metadata.resourceVersion = this.#nextVersion();
+      this.#objects.touch(hub);
       return undefined;
     }
     if (type === 'delete') {
@@ -270,7 +222,7 @@ export class GoPrincipal {
         type: 'response-synced-resource',
       });
       for (const { kind, name, uid } of keys) {
-        this.stream.writer.add(withPayload(template, { name, namespace: this.agent, uid, kind }));
+        this.stream.say(withPayload(template, { name, namespace: this.agent, uid, kind }));
       }
       return undefined;
     }
@@ -278,7 +230,7 @@ export class GoPrincipal {
       return `a managed agent may not send ${type}`;
     }
     const { kind, name, namespace, uid, checksum } = goPayload<Record<string, string>>(event) ?? {};
-    const target = (Object.keys(kinds) as Target[]).find((each) => kinds[each] === kind);
+    const target = this.#objects.targetOf(kind);
     if (target === undefined || name === undefined) {
       return `unknown kind ${kind}`;
     }
@@ -304,16 +256,11 @@ export class GoPrincipal {
     return undefined;
   }
 
-  #tell(target: Target, type: string, object: GoObject, strings: Record<string, string | undefined> = {}): void {
+  #tell(target: GoTarget, type: string, object: GoObject, strings: Record<string, string | undefined> = {}): void {
     const recording = type === 'terminate-operation' ? 'terminate' : recordings[target];
     const template = recordedEvent(recording, { ...toAgent, target, type });
     const stamped = extensionOf(template, 'principaluid') === '' ? {} : { principaluid: this.uid };
-    this.stream.writer.add(aboutObject(template, structuredClone(object), { ...stamped, ...strings }));
-  }
-
-  #nextVersion(): string {
-    this.#version += 1;
-    return String(this.#version);
+    this.stream.say(aboutObject(template, structuredClone(object), { ...stamped, ...strings }));
   }
 }
 

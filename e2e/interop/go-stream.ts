@@ -1,61 +1,66 @@
-import { GoEventWriter, type Pace } from './event-writer.ts';
-import { acknowledgementOf, extensionOf, type GoEvent, readEvent, targetOf, typeOf, writeEvent } from './go-event.ts';
-
-/** Both halves of a call, as a stream of events needs them. */
-interface Call {
-  send(bytes: Uint8Array): void;
-}
+import type { EventReader, EventWriter, Manners } from './manners.ts';
 
 /**
- * The event stream of an original, on either side: events are handled one after the other and acknowledged through the same
- * writer as everything else, except those whose handling fails in a way that a repetition may mend.
+ * One side of an event stream, whichever events, connections and manners it has: it handles events one after the other,
+ * and acknowledges them through the same writer as everything else that it says.
  */
-export class GoStream {
-  readonly writer: GoEventWriter;
+export class ScriptedPeer<E, W extends EventWriter<E> = EventWriter<E>> {
+  readonly writer: W;
   /** Everything that arrived, acknowledgements and repetitions included, in order. */
-  readonly received: GoEvent[] = [];
+  readonly received: E[] = [];
   /** Everything that was sent, repetitions included. */
-  readonly sent: GoEvent[] = [];
-  /** What was acknowledged without effect, and the original's reason. */
-  readonly refused: { readonly event: GoEvent; readonly reason: string }[] = [];
-  readonly #source: string;
-  readonly #handle: (event: GoEvent) => string | undefined;
+  readonly sent: E[] = [];
+  /** What was acknowledged without effect, and the reason. */
+  readonly refused: { readonly event: E; readonly reason: string }[] = [];
+  readonly #reader: EventReader<E>;
+  readonly #manners: Manners<E>;
+  readonly #remembers: boolean;
   readonly #story: string[] = [];
 
-  /** @param options.handle takes an event; the reason if it is refused */
+  /** @param options.remembers whether it keeps what came and went. Default: it does */
   constructor(options: {
-    readonly source: string;
-    readonly pace: Pace;
-    readonly random: () => number;
-    readonly handle: (event: GoEvent) => string | undefined;
+    readonly writer: W;
+    readonly reader: EventReader<E>;
+    readonly manners: Manners<E>;
+    readonly remembers?: boolean;
   }) {
-    this.#source = options.source;
-    this.#handle = options.handle;
-    this.writer = new GoEventWriter(options);
+    this.writer = options.writer;
+    this.#reader = options.reader;
+    this.#manners = options.manners;
+    this.#remembers = options.remembers ?? true;
   }
 
-  /** Takes what came over the wire. */
-  take(bytes: Buffer): void {
-    const event = readEvent(bytes);
-    this.received.push(event);
-    this.#tell('<', event);
-    if (targetOf(event) === 'eventProcessed') {
-      this.writer.remove(event);
+  /** Says something, until it is acknowledged. */
+  say(...events: readonly E[]): void {
+    for (const event of events) {
+      this.writer.add(event);
+    }
+  }
+
+  /** Takes what came over the connection. */
+  take(event: E): void {
+    this.#note('<', event, this.received);
+    if (this.#reader.targetOf(event) === 'eventProcessed') {
+      if (!this.writer.remove(event)) {
+        this.#manners.stray?.(event);
+      }
       return;
     }
-    const reason = this.#handle(event);
-    if (reason !== undefined) {
+    if (this.#manners.hears?.(event) === false) {
+      return;
+    }
+    const reason = this.#manners.handle?.(event);
+    if (reason !== undefined && this.#remembers) {
       this.refused.push({ event, reason });
     }
-    this.writer.add(acknowledgementOf(event, this.#source));
+    this.writer.add(this.#manners.acknowledge(event));
   }
 
-  /** Sends over this call from now on. */
-  start(call: Call): void {
+  /** Sends over this connection from now on. */
+  start(send: (event: E) => void): void {
     this.writer.start((event) => {
-      this.sent.push(event);
-      this.#tell('>', event);
-      call.send(writeEvent(event));
+      this.#note('>', event, this.sent);
+      send(event);
     });
   }
 
@@ -65,14 +70,17 @@ export class GoStream {
   }
 
   /** The events that arrived, without acknowledgements. */
-  events(target?: string): GoEvent[] {
+  events(target?: string): E[] {
+    const { targetOf } = this.#reader;
     return this.received.filter((event) =>
       target === undefined ? targetOf(event) !== 'eventProcessed' : targetOf(event) === target,
     );
   }
 
-  #tell(direction: string, event: GoEvent): void {
-    const id = extensionOf(event, 'eventid');
-    this.#story.push(`${new Date().toISOString()} ${direction} ${targetOf(event)} ${typeOf(event)} ${id}`);
+  #note(direction: string, event: E, list: E[]): void {
+    if (this.#remembers) {
+      list.push(event);
+      this.#story.push(`${new Date().toISOString()} ${direction} ${this.#reader.describe(event)}`);
+    }
   }
 }
