@@ -2,40 +2,29 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { TokenAuthority } from '../../lib/auth/index.ts';
+import { type PlayedPrincipal, playPrincipal, type WirePeer, wirePeer } from '../../e2e/peer/index.ts';
 import { until } from '../../lib/base/testing.ts';
-import { createAuthority, generateJwtKey, issueCertificate } from '../../lib/pki/index.ts';
+import { createAuthority, issueCertificate } from '../../lib/pki/index.ts';
 import {
-  acknowledgement,
   eventTypes,
-  isAcknowledgement,
   messageEvent,
   objectEvent,
   principalSource,
-  type Session,
-  serveWire,
   targets,
   type WireEvent,
-  type WireServer,
 } from '../../lib/wire/index.ts';
 import { LoadFleet } from './fleet.ts';
 import { Generator } from './generator.ts';
 import { agentCertificates } from './pki.ts';
 import type { LoadReport } from './protocol.ts';
 
-const silent = { debug: nothing, info: nothing, warn: nothing, error: nothing };
 const origin = { source: principalSource };
 let folder: string;
-let server: WireServer;
+let principal: PlayedPrincipal;
 let fleet: LoadFleet;
-/** What agents sent, acknowledgements included. */
-const heard: { agent: string; event: WireEvent }[] = [];
-const sessions = new Map<string, Session>();
+/** The principal's end of each agent's stream. */
+const peers = new Map<string, WirePeer>();
 const reports: LoadReport[] = [];
-
-function nothing(): undefined {
-  return undefined;
-}
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'load-'));
@@ -43,35 +32,20 @@ beforeEach(async () => {
   await writeFile(join(folder, 'ca.crt'), authority.certificate);
   await writeFile(join(folder, 'ca.key'), authority.key);
   const own = await issueCertificate({ authority, commonName: 'principal', hosts: ['127.0.0.1'], usages: ['server'] });
-  heard.length = 0;
   reports.length = 0;
-  sessions.clear();
-  server = await serveWire({
-    address: '127.0.0.1',
-    port: 0,
+  peers.clear();
+  principal = await playPrincipal({
     tls: { cert: own.certificate, key: own.key, clientCa: authority.certificate, requireClientCertificate: true },
-    version: '1',
-    principalNamespace: 'argocd',
-    tokens: TokenAuthority.fromPem(await generateJwtKey(2048)),
-    authenticate: async (_, { certificate }) => ({ agent: /CN=(.+)/.exec(certificate?.subject ?? '')?.[1] ?? '' }),
     matchCertificateSubject: true,
-    logger: silent,
-    subscribe: (session) => {
-      sessions.set(session.agent, session);
-      return {
-        event: (event) => {
-          heard.push({ agent: session.agent, event });
-          if (!isAcknowledgement(event)) {
-            session.stream.send(acknowledgement(event, principalSource));
-          }
-        },
-        closed: nothing,
-      };
+    peer: ({ agent }) => {
+      const peer = wirePeer(principalSource);
+      peers.set(agent, peer);
+      return peer;
     },
   });
   const agents = ['agent-0000', 'agent-0001'];
   fleet = new LoadFleet({
-    server: `127.0.0.1:${server.port}`,
+    server: `127.0.0.1:${principal.port}`,
     agents,
     applications: 1,
     version: '1',
@@ -84,19 +58,20 @@ beforeEach(async () => {
 
 afterEach(async () => {
   await fleet.stop();
-  await server.close();
+  await principal.close();
   await rm(folder, { recursive: true });
 });
 
 /** The payloads of what an agent, or all, said of one type. */
 function said(type: string, agent?: string): Record<string, unknown>[] {
-  return heard
-    .filter((one) => one.event.type === type && (agent === undefined || one.agent === agent))
-    .map(({ event }) => JSON.parse(Buffer.from(event.data).toString('utf8') || '{}'));
+  return [...peers]
+    .filter(([name]) => agent === undefined || name === agent)
+    .flatMap(([, peer]) => peer.received.filter((event) => event.type === type))
+    .map(({ data }) => JSON.parse(Buffer.from(data).toString('utf8') || '{}'));
 }
 
 function send(agent: string, event: WireEvent): WireEvent {
-  sessions.get(agent)?.stream.send(event);
+  peers.get(agent)?.say(event);
   return event;
 }
 
@@ -107,7 +82,7 @@ const application = (agent: string, version: string) => ({
 });
 
 const isAcknowledged = ({ eventId }: WireEvent) =>
-  heard.some(({ event }) => isAcknowledgement(event) && event.eventId === eventId);
+  [...peers.values()].some((peer) => peer.events('eventProcessed').some((event) => event.eventId === eventId));
 
 test('agents are in sync when they have their Applications and all they said is acknowledged', async () => {
   const create = send(
@@ -144,12 +119,12 @@ test('what an agent has it tells when it is asked, and what it has not', async (
 });
 
 test('a generator has its agents in a process of its own, and tells how they stand', async () => {
-  const [name, at] = ['agent-0002', `127.0.0.1:${server.port}`];
+  const [name, at] = ['agent-0002', `127.0.0.1:${principal.port}`];
   const generator = await Generator.start({ server: at, pki: folder, agents: [name], applications: 1 });
   try {
-    expect(sessions.has(name)).toBe(false);
+    expect(peers.has(name)).toBe(false);
     const began = generator.connect();
-    await until(() => sessions.has(name));
+    await until(() => peers.has(name));
     expect(await generator.inSyncWithin(began, 0)).toBe(1);
     send(name, objectEvent(targets.application, eventTypes.create, application(name, '5'), origin));
     await generator.allInSync(began);

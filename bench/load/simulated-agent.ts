@@ -1,20 +1,27 @@
+import {
+  followPrincipal,
+  type Holding,
+  Holdings,
+  localObject,
+  type PlayedAgent,
+  playAgent,
+  speakOn,
+  type WirePeer,
+  wirePeer,
+} from '../../e2e/peer/index.ts';
 import { resourceListChecksum } from '../../lib/argocd/index.ts';
 import type { KeyCertificate } from '../../lib/pki/index.ts';
 import { type OutboundEvent, Outbox, type ResourceKey, systemClock } from '../../lib/sync/index.ts';
 import {
-  acknowledgement,
   agentSource,
   type EventStream,
   eventTypes,
-  isAcknowledgement,
   messageEvent,
   objectEvent,
-  runWireClient,
   targets,
   type WireError,
   type WireEvent,
 } from '../../lib/wire/index.ts';
-import { type Holding, Holdings, localObject, requestUpdateOf } from './holdings.ts';
 
 /** What a simulated agent tells of itself. */
 export interface AgentListener {
@@ -41,13 +48,6 @@ export interface SimulatedAgentOptions {
   readonly listener: AgentListener;
 }
 
-/** An event of ours without acknowledgement. */
-interface Unanswered {
-  readonly event: WireEvent;
-  dueAt: number;
-}
-
-const resendMs = { least: 5_000, spread: 5_000 };
 const origin = { source: agentSource };
 
 /**
@@ -60,11 +60,9 @@ export class SimulatedAgent {
   readonly name: string;
   readonly #options: SimulatedAgentOptions;
   readonly #holdings = new Holdings();
-  /** Event id → what waits for its acknowledgement. */
-  readonly #unanswered = new Map<string, Unanswered>();
+  readonly #peer: WirePeer;
   readonly #reports: Outbox<Holding>;
-  #stop: AbortController | undefined;
-  #ended: Promise<void> = Promise.resolve();
+  #connection: PlayedAgent | undefined;
   #stream: EventStream | undefined;
   #hasIntroducedItself = false;
   /** Either side asked for a resync on this connection. */
@@ -78,6 +76,11 @@ export class SimulatedAgent {
     this.#options = options;
     const runtime = { clock: systemClock, random: Math.random };
     this.#reports = new Outbox({ source: { read: (key) => this.#status(key) }, sendsDeletes: false, runtime });
+    this.#peer = wirePeer(agentSource, {
+      remembers: false,
+      handle: (event) => void this.#follow(event),
+      stray: ({ resourceId, eventId }) => void this.#reports.acknowledged(resourceId, eventId),
+    });
   }
 
   get isConnected(): boolean {
@@ -95,25 +98,19 @@ export class SimulatedAgent {
 
   /** Connects, and stays so as far as the principal lets it. */
   start(): void {
-    if (this.#stop !== undefined) {
-      return;
-    }
-    const stop = new AbortController();
-    this.#stop = stop;
     const { server, ca, certificate, version, listener } = this.#options;
-    this.#ended = runWireClient({
-      server,
+    this.#connection ??= playAgent(server, {
       tls: () => ({ ca, cert: certificate.certificate, key: certificate.key }),
-      credentials: () => ({ method: 'mtls', credentials: {} }),
-      mode: 'managed',
       version,
-      agentNamespace: 'argocd',
-      signal: stop.signal,
-      logger: silent,
+      // As agents wait.
+      backoff: { initialMs: 200, maxMs: 10_000 },
       onConnected: (stream) => {
         this.#connected(stream);
         return {
-          event: (event) => this.#take(event),
+          event: (event) => {
+            this.#peer.take(event);
+            this.#lookAround();
+          },
           closed: () => {
             this.#stream = undefined;
             this.#isInSync = false;
@@ -127,23 +124,15 @@ export class SimulatedAgent {
 
   /** Goes away; what it has stays with it. */
   async stop(): Promise<void> {
-    this.#stop?.abort();
-    this.#stop = undefined;
-    await this.#ended;
+    await this.#connection?.stop();
+    this.#connection = undefined;
     this.#reports.close();
   }
 
   /** Sends again what was not acknowledged in time. */
   resend(now: number): void {
-    if (this.#stream === undefined) {
-      return;
-    }
-    for (const one of this.#unanswered.values()) {
-      if (one.dueAt > now) {
-        continue;
-      }
-      one.dueAt = now + 4 * resendMs.least;
-      this.#stream.send(one.event);
+    if (this.#stream !== undefined) {
+      this.#peer.writer.repeat(now);
     }
   }
 
@@ -151,9 +140,7 @@ export class SimulatedAgent {
     this.#stream = stream;
     this.#isInSync = false;
     this.#isCompared = !this.#hasIntroducedItself;
-    for (const { event } of this.#unanswered.values()) {
-      stream.send(event);
-    }
+    speakOn(this.#peer, stream);
     stream.onDrain(() => {
       this.#isFull = false;
       this.#reports.writable();
@@ -168,17 +155,8 @@ export class SimulatedAgent {
     }
   }
 
-  #announce(): void {
-    for (const holding of this.#holdings.values()) {
-      this.#ask(eventTypes.requestUpdate, requestUpdateOf(holding));
-    }
-  }
-
   #ask(type: string, payload: object): void {
-    const event = messageEvent(targets.resourceResync, type, payload, origin);
-    const dueAt = performance.now() + resendMs.least + Math.random() * resendMs.spread;
-    this.#unanswered.set(event.eventId, { event, dueAt });
-    this.#stream?.send(event);
+    this.#peer.say(messageEvent(targets.resourceResync, type, payload, origin));
   }
 
   #status({ namespace, name }: ResourceKey) {
@@ -201,60 +179,32 @@ export class SimulatedAgent {
     return true;
   }
 
-  #take(event: WireEvent): void {
-    if (isAcknowledgement(event)) {
-      this.#answered(event);
-    } else {
-      this.#follow(event);
-      this.#stream?.send(acknowledgement(event, agentSource));
-    }
-    this.#lookAround();
-  }
-
-  #answered({ resourceId, eventId }: WireEvent): void {
-    if (this.#unanswered.delete(eventId)) {
-      return;
-    }
-    this.#reports.acknowledged(resourceId, eventId);
-  }
-
   #follow(event: WireEvent): void {
-    if (event.target === targets.resourceResync) {
-      if (event.type === eventTypes.requestResourceResync) {
-        this.#isCompared = true;
-        this.#announce();
-      } else if (event.type === eventTypes.responseSyncedResource) {
-        this.#ask(eventTypes.requestUpdate, this.#holdings.answerTo(event));
-      }
-      return;
-    }
-    switch (event.type) {
-      case eventTypes.create:
-      case eventTypes.specUpdate: {
-        const isNew = this.#holdings.find(event) === undefined;
-        const holding = this.#holdings.keep(event);
-        this.#options.listener.changed();
-        // Argo CD writes a status into what is new.
-        if (isNew && event.target === targets.application) {
-          this.#reports.changed(keyOf(holding));
-        }
-        return;
-      }
-      case eventTypes.delete: {
-        const gone = this.#holdings.drop(event);
-        if (gone === undefined) {
-          return;
-        }
-        this.#reports.changed(keyOf(gone));
-      }
-    }
+    followPrincipal(
+      {
+        holdings: this.#holdings,
+        say: (type, payload) => this.#ask(type, payload),
+        asked: () => {
+          this.#isCompared = true;
+        },
+        kept: (holding, isNew) => {
+          this.#options.listener.changed();
+          // Argo CD writes a status into what is new.
+          if (isNew && event.target === targets.application) {
+            this.#reports.changed(keyOf(holding));
+          }
+        },
+        dropped: (gone) => this.#reports.changed(keyOf(gone)),
+      },
+      event,
+    );
   }
 
   #lookAround(): void {
     if (this.#isInSync || !this.#isCompared || this.#stream === undefined) {
       return;
     }
-    if (this.#unanswered.size > 0 || this.#reports.pending > 0) {
+    if (!this.#peer.writer.isIdle || this.#reports.pending > 0) {
       return;
     }
     if (this.#holdings.applications < this.#options.applications) {
@@ -268,6 +218,3 @@ export class SimulatedAgent {
 function keyOf({ namespace, name }: Holding): ResourceKey {
   return { kind: 'Application', namespace, name };
 }
-
-const say = () => undefined;
-const silent = { debug: say, info: say, warn: say, error: say };

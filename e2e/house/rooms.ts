@@ -102,9 +102,11 @@ export const testbedRooms: Rooms = {
   suites: ['argocd', 'fleet', 'network', 'node', 'ocm', 'provider', 'random', 'rights', 'testbed'],
   chaos: ['application-controller', 'live', 'network', 'pair', 'random', 'redis', 'suites', 'testbed'],
   ecosystem: ['argocd', 'fleet', 'git', 'hub', 'node', 'pair', 'testbed', 'tools'],
-  hostile: ['pair', 'random'],
+  // One end of an event stream, scripted: with our client or server, or as the originals.
+  peer: [],
+  hostile: ['pair', 'peer', 'random'],
   recordings: [],
-  interop: ['live', 'node', 'pair', 'random', 'recordings', 'redis', 'testbed', 'tools'],
+  interop: ['live', 'node', 'pair', 'peer', 'random', 'recordings', 'redis', 'testbed', 'tools'],
   upgrade: ['chaos', 'fleet', 'hub', 'live', 'node', 'ocm', 'pair', 'random', 'testbed', 'tools'],
   monitoring: ['testbed'],
   demo: ['argocd', 'fleet', 'git', 'node', 'ocm', 'programs', 'provider', 'testbed', 'tools'],

@@ -1,5 +1,5 @@
+import type { EventWriter } from '../peer/index.ts';
 import { extensionOf, type GoEvent, targetOf, typeOf } from './go-event.ts';
-import type { EventWriter } from './manners.ts';
 
 /** How fast a {@link GoEventWriter} works. The originals: 100 ms, 5 s, four times as long, at most 2 min, up to twice that. */
 export interface Pace {

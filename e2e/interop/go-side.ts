@@ -1,7 +1,6 @@
+import { type EventReader, ScriptedPeer } from '../peer/index.ts';
 import { GoEventWriter, type Pace } from './event-writer.ts';
 import { acknowledgementOf, extensionOf, type GoEvent, targetOf, typeOf } from './go-event.ts';
-import { ScriptedPeer } from './go-stream.ts';
-import type { EventReader } from './manners.ts';
 import type { GoObject } from './templates.ts';
 
 /** The event stream of an original, on either side, over one connection after the other. */
