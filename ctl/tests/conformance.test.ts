@@ -1,19 +1,15 @@
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { AuthError, GoExpression, mtlsMethod, TokenAuthority } from '../../lib/auth/index.ts';
-import { createAuthority, generateJwtKey, issueCertificate, type KeyCertificate } from '../../lib/pki/index.ts';
 import {
-  acknowledgement,
-  eventTypes,
-  isAcknowledgement,
-  messageEvent,
-  objectEvent,
-  principalSource,
-  type Session,
-  serveWire,
-  targets,
-  type WireEvent,
-  type WireServer,
-} from '../../lib/wire/index.ts';
+  deletionOfAbsent,
+  faulty,
+  type PeerFaults,
+  type PlayedPrincipal,
+  playPrincipal,
+  wirePeer,
+} from '../../e2e/peer/index.ts';
+import { AuthError, GoExpression, mtlsMethod } from '../../lib/auth/index.ts';
+import { createAuthority, issueCertificate, type KeyCertificate } from '../../lib/pki/index.ts';
+import { eventTypes, messageEvent, principalSource, targets } from '../../lib/wire/index.ts';
 import { runCases } from '../conformance/case.ts';
 import { loginCases } from '../conformance/login-cases.ts';
 import { Player } from '../conformance/player.ts';
@@ -24,18 +20,11 @@ import { runCtl } from '../testing/run-ctl.ts';
 // The suite against a principal of a few lines, which does one thing wrong at a time.
 
 const origin = { source: principalSource };
-const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 
 /** What a principal does wrong. */
-interface Faults {
-  /** It acknowledges by the ids alone. */
-  readonly bareAcknowledgements?: boolean;
-  /** It does not acknowledge repetitions. */
-  readonly deafToRepetitions?: boolean;
+interface Faults extends PeerFaults {
   /** It says nothing about objects that it does not have. */
   readonly silentAboutAbsence?: boolean;
-  /** It does not remember what was not acknowledged. */
-  readonly forgetful?: boolean;
   /** It takes any method of logging in. */
   readonly anyMethod?: boolean;
 }
@@ -43,92 +32,59 @@ interface Faults {
 let authority: KeyCertificate;
 let serverCertificate: KeyCertificate;
 let client: KeyCertificate;
-let jwtKey: string;
 beforeAll(async () => {
   authority = await createAuthority({ commonName: 'conformance' });
-  [serverCertificate, client, jwtKey] = await Promise.all([
+  [serverCertificate, client] = await Promise.all([
     issueCertificate({ authority, commonName: 'principal', hosts: ['127.0.0.1'], usages: ['server'] }),
     issueCertificate({ authority, commonName: 'cluster1', usages: ['client'] }),
-    generateJwtKey(2048),
   ]);
 });
 
-let server: WireServer | undefined;
-afterEach(() => server?.close());
+let principal: PlayedPrincipal | undefined;
+afterEach(() => principal?.close());
 
-async function startPrincipal(faults: Faults): Promise<WireServer> {
+async function startPrincipal(faults: Faults): Promise<PlayedPrincipal> {
   const mtls = mtlsMethod({ source: 'subject', pattern: new GoExpression('CN=([^,]+)') });
-  let question: WireEvent | undefined = messageEvent(
-    targets.resourceResync,
-    eventTypes.requestResourceResync,
-    {},
-    origin,
-  );
-  const done = new Set<string>();
-  const take = ({ stream }: Session, event: WireEvent) => {
-    if (isAcknowledgement(event)) {
-      question = event.eventId === question?.eventId ? undefined : question;
-      return;
-    }
-    if (faults.deafToRepetitions && done.has(event.eventId)) {
-      return;
-    }
-    done.add(event.eventId);
-    const { resourceid = '', eventid = '' } = event.extensions;
-    const answer = acknowledgement(event, principalSource);
-    stream.send(faults.bareAcknowledgements ? { ...answer, extensions: { resourceid, eventid } } : answer);
-    if (event.type === eventTypes.requestUpdate && !faults.silentAboutAbsence) {
-      answerAbsence(stream, event);
-    }
-  };
-  return serveWire({
-    address: '127.0.0.1',
-    port: 0,
+  const peer = wirePeer(principalSource, {
+    ...faulty(faults, principalSource),
+    handle(event) {
+      if (event.type !== eventTypes.requestUpdate || faults.silentAboutAbsence) {
+        return undefined;
+      }
+      try {
+        peer.say(deletionOfAbsent(event, principalSource));
+      } catch {
+        return 'no JSON';
+      }
+      return undefined;
+    },
+  });
+  peer.say(messageEvent(targets.resourceResync, eventTypes.requestResourceResync, {}, origin));
+  return playPrincipal({
     tls: {
       cert: serverCertificate.certificate,
       key: serverCertificate.key,
       clientCa: authority.certificate,
       requireClientCertificate: true,
     },
-    version: '1.0.0',
-    principalNamespace: 'argocd',
-    tokens: TokenAuthority.fromPem(jwtKey),
-    authenticate: async (request, peer) => {
+    authenticate: async (request, info) => {
       if (request.method !== 'mtls' && !faults.anyMethod) {
         throw new AuthError('bad-credentials', 'another method');
       }
-      return mtls.authenticate({ ...request, method: 'mtls' }, peer);
+      return mtls.authenticate({ ...request, method: 'mtls' }, info);
     },
     matchCertificateSubject: true,
-    subscribe: (session) => {
-      if (question !== undefined) {
-        session.stream.send(question);
-        question = faults.forgetful ? undefined : question;
-      }
-      return { event: (event) => take(session, event), closed: () => undefined };
-    },
-    live: undefined,
-    logger: silent,
+    peer: () => peer,
   });
-}
-
-function answerAbsence(stream: Session['stream'], { data }: WireEvent): void {
-  try {
-    const { name, uid, namespace } = JSON.parse(Buffer.from(data).toString()) as Record<string, string>;
-    const metadata = { name: name ?? '', uid: uid ?? '', namespace: namespace ?? '' };
-    stream.send(objectEvent(targets.application, eventTypes.delete, { metadata }, origin));
-  } catch {
-    // Not JSON: acknowledged, and left.
-  }
 }
 
 /** Runs the suite; the names of the cases that failed. */
 async function failuresWith(faults: Faults): Promise<{ failed: string[]; report: string }> {
-  server = await startPrincipal(faults);
+  principal = await startPrincipal(faults);
   const { signal } = new AbortController();
   const player = await Player.meet({
     host: '127.0.0.1',
-    port: server.port,
+    port: principal.port,
     tls: { ca: authority.certificate, cert: client.certificate, key: client.key },
     mode: 'managed',
     method: 'mtls',
