@@ -1,47 +1,29 @@
 import { afterEach, beforeAll, expect, test } from 'vitest';
-import { AuthError, TokenAuthority } from '../auth/index.ts';
-import {
-  type CertificateService,
-  type ClientTls,
-  requestCertificate,
-  runWireClient,
-  type SessionCalls,
-  serveWire,
-  type WireServer,
-} from './index.ts';
-import { createSigningKey, createTestCa, type TestCa, type TestCertificate } from './testing/certificates.ts';
+import { type PlayedPrincipal, playAgent, playPrincipal } from '../../e2e/peer/index.ts';
+import { AuthError } from '../auth/index.ts';
+import { type CertificateService, type ClientTls, requestCertificate } from './index.ts';
+import { createTestCa, type TestCa, type TestCertificate } from './testing/certificates.ts';
 
 // Certificates for agents: with a token, without a certificate; and renewed over a login.
 
 let ca: TestCa;
 let serverTls: TestCertificate;
 let agentTls: TestCertificate;
-const signingKey = createSigningKey();
-const silent = () => undefined;
-const logger = { debug: silent, info: silent, warn: silent, error: silent };
-let server: WireServer | undefined;
+let principal: PlayedPrincipal | undefined;
 beforeAll(async () => {
   ca = await createTestCa('fleet CA');
   serverTls = await ca.issue({ subject: 'CN=principal', names: ['127.0.0.1'], usage: 'server' });
   agentTls = await ca.issue({ subject: 'CN=edge' });
 });
-afterEach(() => server?.close());
+afterEach(() => principal?.close());
 
 async function start(enrolment: CertificateService | undefined, webSocket = false): Promise<string> {
-  server = await serveWire({
-    address: '127.0.0.1',
-    port: 0,
+  principal = await playPrincipal({
     tls: { ...serverTls, clientCa: ca.cert, requireClientCertificate: true },
-    version: '1.0.0',
-    principalNamespace: 'argocd',
-    tokens: TokenAuthority.fromPem(signingKey),
-    authenticate: async (_, { certificate }) => ({ agent: certificate?.subject.replace('CN=', '') ?? '' }),
-    subscribe: () => ({ event: silent, closed: silent }),
     enrolment,
     webSocket,
-    logger,
   });
-  return `127.0.0.1:${server.port}`;
+  return `127.0.0.1:${principal.port}`;
 }
 
 /** A service that answers with what it was asked. */
@@ -106,24 +88,8 @@ test("the token is not told to a server that is not the hub's", async () => {
 
 test('only an agent that has logged in renews, and only its own', async () => {
   const server = await start(echo);
-  const stop = new AbortController();
-  const { promise, resolve } = Promise.withResolvers<SessionCalls>();
-  const running = runWireClient({
-    server,
-    tls: () => ({ ca: ca.cert, ...agentTls }),
-    credentials: () => ({ method: 'mtls', credentials: {} }),
-    mode: 'managed',
-    version: '1.0.0',
-    agentNamespace: 'argocd',
-    onConnected: (_stream, _peer, calls) => {
-      resolve(calls);
-      return { event: silent, closed: silent };
-    },
-    signal: stop.signal,
-    logger,
-  });
-  const calls = await promise;
+  const agent = playAgent(server, { tls: () => ({ ca: ca.cert, ...agentTls }) });
+  const calls = await agent.calls;
   expect(await calls.renewCertificate('request')).toEqual({ certificate: 'edge request', authorities: 'ca' });
-  stop.abort();
-  await running;
+  await agent.stop();
 });

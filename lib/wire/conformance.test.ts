@@ -12,6 +12,7 @@ import {
   status,
 } from '@grpc/grpc-js';
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { noLog, playAgent, playPrincipal } from '../../e2e/peer/index.ts';
 import { messageBytes, recordedLines } from '../../e2e/recordings/index.ts';
 import { AuthRequest, AuthResponse, RefreshTokenRequest } from '../../proto/gen/authapi/auth.ts';
 import { Event, PushSummary } from '../../proto/gen/eventstreamapi/eventstream.ts';
@@ -26,11 +27,8 @@ import {
   heartbeatEvent,
   messageEvent,
   principalSource,
-  runWireClient,
   type Session,
-  serveWire,
   targets,
-  type WireError,
   type WireEvent,
   type WireServer,
 } from './index.ts';
@@ -38,7 +36,6 @@ import { createSigningKey, createTestCa, type TestCa, type TestCertificate } fro
 
 // Our server against another gRPC implementation's client, our client against its server.
 
-const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 const signingKey = createSigningKey();
 const identity = <T>(value: T) => value;
 const heartbeat = heartbeatEvent({ source: agentSource });
@@ -107,30 +104,18 @@ describe('our server and a foreign client', () => {
   let tokens: TokenAuthority;
 
   beforeEach(async () => {
-    sessions = [];
-    received = [];
     refusals = [];
     now = new Date();
     tokens = TokenAuthority.fromPem(signingKey, { now: () => now });
     const mtls = mtlsMethod({ source: 'subject', pattern: new GoExpression('CN=([^,]+)') });
-    server = await serveWire({
-      address: '127.0.0.1',
-      port: 0,
+    ({ server, sessions, received } = await playPrincipal({
       tls: { ...serverTls, clientCa: ca.cert, requireClientCertificate: true },
       version: '99.9.9-unreleased',
-      principalNamespace: 'argocd',
       tokens,
       authenticate: (request, peer) => authenticateWith(mtls, request, peer),
       matchCertificateSubject: true,
-      subscribe: (session) => {
-        sessions.push(session);
-        return {
-          event: (event) => received.push(event),
-          closed: () => undefined,
-        };
-      },
-      logger: { ...silent, warn: (_, message) => refusals.push(message) },
-    });
+      logger: { ...noLog, warn: (_, message) => refusals.push(message) },
+    }));
     stops.push(() => server.close());
   });
 
@@ -431,32 +416,13 @@ describe('our client and a foreign server', () => {
   }
 
   function startAgent(port: number, options: { compression?: boolean; tls?: TestCertificate } = {}) {
-    const abort = new AbortController();
-    const events: WireEvent[] = [];
-    const failures: WireError[] = [];
-    const streams: import('./index.ts').EventStream[] = [];
-    const done = runWireClient({
-      server: `127.0.0.1:${port}`,
+    const agent = playAgent(port, {
       tls: () => ({ ca: ca.cert, ...(options.tls ?? agentTls) }),
-      credentials: () => ({ method: 'mtls', credentials: {} }),
-      mode: 'managed',
       version: '0.1.0',
-      agentNamespace: 'argocd',
       compression: options.compression ?? false,
-      onConnected: (stream) => {
-        streams.push(stream);
-        return { event: (event) => events.push(event), closed: () => undefined };
-      },
-      onDisconnected: (error) => failures.push(error),
-      signal: abort.signal,
-      backoff: { initialMs: 20, maxMs: 100 },
-      logger: silent,
     });
-    stops.push(() => {
-      abort.abort();
-      return done;
-    });
-    return { events, failures, streams };
+    stops.push(agent.stop);
+    return agent;
   }
 
   test('a principal that requires its own version gets that version', async () => {
@@ -486,8 +452,8 @@ describe('our client and a foreign server', () => {
         { source: principalSource },
       );
       agent.streams[0]?.send(event);
-      await until(() => expect(agent.events).toHaveLength(1));
-      expect(isSameData(agent.events[0], event)).toBe(true);
+      await until(() => expect(agent.received).toHaveLength(1));
+      expect(isSameData(agent.received[0], event)).toBe(true);
       expect(isSameData(principal.seen.events[0], event)).toBe(true);
       expect(principal.seen.tokens[0]).toMatch(/^ey/);
     }

@@ -1,25 +1,11 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeAll, expect, test } from 'vitest';
-import { authenticateWith, GoExpression, mtlsMethod, TokenAuthority } from '../auth/index.ts';
+import { playAgent, playPrincipal, speakOn, type WirePeer, wirePeer } from '../../e2e/peer/index.ts';
 import { until } from '../base/testing.ts';
-import {
-  acknowledgement,
-  agentSource,
-  type EventStream,
-  eventTypes,
-  isAcknowledgement,
-  messageEvent,
-  principalSource,
-  runWireClient,
-  serveWire,
-  targets,
-  type WireEvent,
-} from './index.ts';
-import { createSigningKey, createTestCa, type TestCa, type TestCertificate } from './testing/certificates.ts';
+import { agentSource, eventTypes, messageEvent, principalSource, targets } from './index.ts';
+import { createTestCa, type TestCa, type TestCertificate } from './testing/certificates.ts';
 
 // Two connections of one agent at the same time, as when an old pod has not gone yet and the new one is there.
-
-const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 
 let ca: TestCa;
 let serverTls: TestCertificate;
@@ -39,73 +25,36 @@ afterEach(async () => {
   stops = [];
 });
 
-/** One side: sends until acknowledged, on the newest stream, and acknowledges each received event. */
-class Side {
-  readonly pending = new Map<string, WireEvent>();
-  readonly received = new Set<string>();
-  readonly #source: string;
-  #stream: EventStream | undefined;
-
-  constructor(source: string) {
-    this.#source = source;
-  }
-
-  add(): void {
-    const event = messageEvent(targets.resourceResync, eventTypes.requestResourceResync, {}, { source: this.#source });
-    this.pending.set(event.eventId, event);
-    this.#stream?.send(event);
-  }
-
-  opened(stream: EventStream): void {
-    this.#stream = stream;
-    for (const event of this.pending.values()) {
-      stream.send(event);
-    }
-  }
-
-  event(stream: EventStream, event: WireEvent): void {
-    if (isAcknowledgement(event)) {
-      this.pending.delete(event.eventId);
-    } else {
-      this.received.add(event.eventId);
-      stream.send(acknowledgement(event, this.#source));
-    }
-  }
-}
+const say = (peer: WirePeer, source: string) =>
+  peer.say(messageEvent(targets.resourceResync, eventTypes.requestResourceResync, {}, { source }));
+const idsOf = (peer: WirePeer) => new Set(peer.events('resourceResync').map(({ eventId }) => eventId));
 
 test.each([
   ['grpc', 'grpc'],
   ['websocket', 'websocket'],
   ['grpc', 'websocket'],
 ] as const)('connections over %s and %s replace each other under traffic, and nothing is lost', async (one, other) => {
-  const principal = new Side(principalSource);
-  const agent = new Side(agentSource);
+  const principal = wirePeer(principalSource);
+  const agent = wirePeer(agentSource);
   let open = 0;
   let opened = 0;
   let late = 0;
-  const server = await serveWire({
-    address: '127.0.0.1',
-    port: 0,
+  const { server, port } = await playPrincipal({
     tls: { ...serverTls, clientCa: ca.cert, requireClientCertificate: true },
     webSocket: true,
-    version: '1',
-    principalNamespace: 'argocd',
-    tokens: TokenAuthority.fromPem(createSigningKey()),
-    authenticate: (request, peer) =>
-      authenticateWith(mtlsMethod({ source: 'subject', pattern: new GoExpression('CN=(.+)') }), request, peer),
     subscribe: ({ stream }) => {
       open++;
       opened++;
       // The older one has ended before the newer one is handed over.
       expect(open).toBe(1);
       let isClosed = false;
-      principal.opened(stream);
+      const { event: take } = speakOn(principal, stream);
       return {
         event: (event) => {
           if (isClosed) {
             late++;
           }
-          principal.event(stream, event);
+          take(event);
         },
         closed: () => {
           isClosed = true;
@@ -113,32 +62,10 @@ test.each([
         },
       };
     },
-    logger: silent,
   });
   stops.push(() => server.close());
   const start = (transport: 'grpc' | 'websocket') => {
-    const abort = new AbortController();
-    const done = runWireClient({
-      server: `127.0.0.1:${server.port}`,
-      transport,
-      environment: {},
-      tls: () => ({ ca: ca.cert, ...agentTls }),
-      credentials: () => ({ method: 'mtls', credentials: {} }),
-      mode: 'managed',
-      version: '1',
-      agentNamespace: 'argocd',
-      onConnected: (stream) => {
-        agent.opened(stream);
-        return { event: (event) => agent.event(stream, event), closed: () => undefined };
-      },
-      signal: abort.signal,
-      backoff: { initialMs: 20, maxMs: 50 },
-      logger: silent,
-    });
-    const stop = async () => {
-      abort.abort();
-      await done;
-    };
+    const { stop } = playAgent(port, { peer: agent, transport, tls: () => ({ ca: ca.cert, ...agentTls }) });
     stops.push(stop);
     return stop;
   };
@@ -146,8 +73,8 @@ test.each([
   start(other);
   let sent = 0;
   while (opened < 8 || sent < 300) {
-    principal.add();
-    agent.add();
+    say(principal, principalSource);
+    say(agent, agentSource);
     sent++;
     await turn();
     // A server that is busy all the time would take no connections.
@@ -156,9 +83,9 @@ test.each([
     }
   }
   await stopOld();
-  await until(() => expect(principal.pending.size + agent.pending.size).toBe(0));
-  expect(principal.received.size).toBe(sent);
-  expect(agent.received.size).toBe(sent);
+  await until(() => expect([...principal.writer.unacknowledged, ...agent.writer.unacknowledged]).toEqual([]));
+  expect(idsOf(principal).size).toBe(sent);
+  expect(idsOf(agent).size).toBe(sent);
   expect(late).toBe(0);
   // The one that stays may have been sent away last, and comes back.
   await until(() => expect(server.connectedAgents()).toEqual(['one']));

@@ -3,18 +3,11 @@ import { type ClientHttp2Session, connect, constants } from 'node:http2';
 import { connect as connectTcp } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { afterEach, expect, test } from 'vitest';
+import { noLog, playPrincipal } from '../../e2e/peer/index.ts';
 import { Event } from '../../proto/gen/eventstreamapi/eventstream.ts';
 import { TokenAuthority } from '../auth/index.ts';
 import { until } from '../base/testing.ts';
-import {
-  agentSource,
-  encodeEvent,
-  heartbeatEvent,
-  type Session,
-  serveWire,
-  type WireServer,
-  type WireServerOptions,
-} from './index.ts';
+import { agentSource, encodeEvent, heartbeatEvent, type WireServerOptions } from './index.ts';
 import { createSigningKey } from './testing/certificates.ts';
 
 const tokens = TokenAuthority.fromPem(createSigningKey());
@@ -28,21 +21,10 @@ afterEach(async () => {
 
 async function start(options: Partial<WireServerOptions> = {}) {
   const said: string[] = [];
-  const sessions: Session[] = [];
   const take = (_: object, message: string) => said.push(message);
-  const server: WireServer = await serveWire({
-    address: '127.0.0.1',
-    port: 0,
-    tls: 'plaintext',
-    version: '1.0.0',
-    principalNamespace: 'argocd',
+  const { server, sessions } = await playPrincipal({
     tokens,
-    authenticate: async () => ({ agent: 'one' }),
-    subscribe: (session) => {
-      sessions.push(session);
-      return { event: () => undefined, closed: () => undefined };
-    },
-    logger: { debug: () => undefined, info: take, warn: take, error: take },
+    logger: { ...noLog, info: take, warn: take, error: take },
     ...options,
   });
   stops.push(() => server.close());

@@ -2,6 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { request as httpRequest, type IncomingHttpHeaders } from 'node:http';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { playAgent, playPrincipal } from '../../e2e/peer/index.ts';
 import { AuthRequest, AuthResponse } from '../../proto/gen/authapi/auth.ts';
 import { Event } from '../../proto/gen/eventstreamapi/eventstream.ts';
 import { VersionResponse } from '../../proto/gen/versionapi/version.ts';
@@ -10,13 +11,9 @@ import { until } from '../base/testing.ts';
 import {
   agentSource,
   decodeEvent,
-  type EventStream,
   encodeEvent,
   heartbeatEvent,
-  runWireClient,
   type Session,
-  serveWire,
-  type WireError,
   type WireEvent,
   type WireServer,
 } from './index.ts';
@@ -24,7 +21,6 @@ import { createSigningKey } from './testing/certificates.ts';
 
 // Peers that speak gRPC over HTTP/1.1 and WebSocket like argocd-agent's, written by hand.
 
-const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 const tokens = TokenAuthority.fromPem(createSigningKey());
 const heartbeat = heartbeatEvent({ source: agentSource });
 const heartbeatBytes = Event.encode({ event: encodeEvent(heartbeat) }).finish();
@@ -43,26 +39,12 @@ let received: WireEvent[];
 let closed: unknown[];
 
 beforeEach(async () => {
-  sessions = [];
-  received = [];
-  closed = [];
-  server = await serveWire({
-    address: '127.0.0.1',
-    port: 0,
-    tls: 'plaintext',
+  ({ server, sessions, received, closed } = await playPrincipal({
     webSocket: true,
-    version: '1.0.0',
-    principalNamespace: 'argocd',
     tokens,
-    authenticate: async () => ({ agent: 'one' }),
-    subscribe: (session) => {
-      sessions.push(session);
-      return { event: (event) => received.push(event), closed: (error) => closed.push(error) };
-    },
     maxMessageBytes: 1_000_000,
     keepalive: { intervalMs: 50, timeoutMs: 1000 },
-    logger: silent,
-  });
+  }));
   stops.push(() => server.close());
 });
 
@@ -439,9 +421,6 @@ const head = frame(Buffer.from('Content-Type: application/grpc\r\nTrailer: Grpc-
 const ok = frame(Buffer.from('Grpc-Message: \r\nGrpc-Status: 0\r\n'), 0x80);
 
 test('our agent at a principal that speaks WebSocket as the originals do', async () => {
-  const streams: EventStream[] = [];
-  const events: WireEvent[] = [];
-  const failures: WireError[] = [];
   const calls = new Map<string, RawWebSocket>();
   let versions = 0;
   const principal = await startRawPrincipal((path, webSocket) => {
@@ -468,28 +447,9 @@ test('our agent at a principal that speaks WebSocket as the originals do', async
       () => undefined,
     );
   });
-  const abort = new AbortController();
-  const done = runWireClient({
-    server: `127.0.0.1:${principal.port}`,
-    transport: 'websocket',
-    tls: () => 'plaintext',
-    credentials: () => ({ method: 'mtls', credentials: {} }),
-    mode: 'managed',
-    version: '1',
-    agentNamespace: 'argocd',
-    onConnected: (stream) => {
-      streams.push(stream);
-      return { event: (event) => events.push(event), closed: () => undefined };
-    },
-    onDisconnected: (error) => failures.push(error),
-    signal: abort.signal,
-    backoff: { initialMs: 20, maxMs: 100 },
-    logger: silent,
-  });
-  stops.push(() => {
-    abort.abort();
-    return done;
-  });
+  const agent = playAgent(principal.port, { transport: 'websocket', version: '1' });
+  const { streams, received: events, failures } = agent;
+  stops.push(agent.stop);
   await until(() => expect(streams).toHaveLength(1));
   const request = principal.heads.at(-1) ?? '';
   expect(request).toMatch(/^GET \/eventstreamapi.EventStream\/Subscribe HTTP\/1.1/);

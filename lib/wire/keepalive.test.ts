@@ -1,21 +1,16 @@
 import { createServer as createHttp2Server } from 'node:http2';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { TokenAuthority } from '../auth/index.ts';
+import { type PlayedPrincipal, playAgent, playPrincipal } from '../../e2e/peer/index.ts';
 import { until } from '../base/testing.ts';
 import { clientKeepalive, factorAfter } from './client/client-keepalive.ts';
 import { connectGrpc } from './grpc/client/client.ts';
 import { callUnary } from './grpc/client/client-call.ts';
 import { webSocketTransport } from './grpc/client/websocket-client.ts';
 import type { GrpcError } from './grpc/status.ts';
-import { runWireClient, serveWire, type WireError, type WireServer } from './index.ts';
 import { paths } from './methods.ts';
-import { createSigningKey } from './testing/certificates.ts';
-import { plaintextServer } from './testing/plaintext.ts';
 
 // A network that goes silent without a sign.
-
-const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 
 /** A proxy that can stop passing anything on while keeping every connection open. */
 async function startProxy(port: number) {
@@ -52,56 +47,28 @@ async function startProxy(port: number) {
 }
 
 describe('a connection that goes silent', () => {
-  const closed: (Error | undefined)[] = [];
-  let opened = 0;
-  let server: WireServer;
+  let principal: PlayedPrincipal;
   let proxy: Awaited<ReturnType<typeof startProxy>>;
   const abort = { controller: new AbortController() };
 
   beforeEach(async () => {
-    closed.length = 0;
-    opened = 0;
     abort.controller = new AbortController();
-    server = await serveWire({
-      ...plaintextServer,
-      tokens: TokenAuthority.fromPem(createSigningKey()),
-      authenticate: async () => ({ agent: 'cluster1' }),
-      subscribe: () => {
-        opened++;
-        return { event: () => undefined, closed: (error) => closed.push(error) };
-      },
-      keepalive: { intervalMs: 30, timeoutMs: 300 },
-      webSocket: true,
-      logger: silent,
-    });
-    proxy = await startProxy(server.port);
+    principal = await playPrincipal({ keepalive: { intervalMs: 30, timeoutMs: 300 }, webSocket: true });
+    proxy = await startProxy(principal.port);
   });
 
   afterEach(async () => {
     abort.controller.abort();
     proxy.stop();
-    await server.close();
+    await principal.close();
   });
 
   test.each(['grpc', 'websocket'] as const)('is noticed by the principal (%s)', async (transport) => {
-    const done = runWireClient({
-      transport,
-      server: `127.0.0.1:${proxy.port}`,
-      tls: () => 'plaintext',
-      credentials: () => ({ method: '', credentials: {} }),
-      mode: 'managed',
-      version: '1',
-      agentNamespace: '',
-      onConnected: () => ({ event: () => undefined, closed: () => undefined }),
-      signal: abort.controller.signal,
-      backoff: { initialMs: 10, maxMs: 10 },
-      logger: silent,
-    });
-    await until(() => expect(opened).toBe(1));
+    const agent = playAgent(proxy.port, { transport, backoff: { initialMs: 10, maxMs: 10 } });
+    await until(() => expect(principal.sessions).toHaveLength(1));
     proxy.goSilent();
-    await until(() => expect(closed).toHaveLength(1));
-    abort.controller.abort();
-    await done;
+    await until(() => expect(principal.closed).toHaveLength(1));
+    await agent.stop();
   });
 
   test.each([
@@ -195,7 +162,6 @@ test('pings get rarer with every complaint of the principal', async () => {
 });
 
 test('an agent learns that it pings too often for the principal', async () => {
-  const failures: WireError[] = [];
   const principal = createHttp2Server();
   principal.on('stream', (stream) => {
     stream.on('error', () => undefined);
@@ -203,26 +169,12 @@ test('an agent learns that it pings too often for the principal', async () => {
     stream.session?.destroy();
   });
   await new Promise<void>((resolve) => principal.listen(0, '127.0.0.1', resolve));
-  const abort = new AbortController();
-  const done = runWireClient({
-    server: `127.0.0.1:${(principal.address() as AddressInfo).port}`,
-    tls: () => 'plaintext',
-    credentials: () => ({ method: '', credentials: {} }),
-    mode: 'managed',
-    version: '1',
-    agentNamespace: '',
-    onConnected: () => ({ event: () => undefined, closed: () => undefined }),
-    onDisconnected: (error) => failures.push(error),
-    signal: abort.signal,
-    backoff: { initialMs: 10, maxMs: 10 },
-    logger: silent,
-  });
-  await until(() => expect(failures.length).toBeGreaterThan(0));
-  expect(failures[0]).toMatchObject({
+  const agent = playAgent((principal.address() as AddressInfo).port, { backoff: { initialMs: 10, maxMs: 10 } });
+  await until(() => expect(agent.failures.length).toBeGreaterThan(0));
+  expect(agent.failures[0]).toMatchObject({
     message: expect.stringContaining('ping too often'),
     hint: expect.stringContaining('--keepalive-min-interval'),
   });
-  abort.abort();
-  await done;
+  await agent.stop();
   principal.close();
 });

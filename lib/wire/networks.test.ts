@@ -3,29 +3,22 @@ import { createServer as createHttpsServer, request as httpsRequest } from 'node
 import { type AddressInfo, connect, type Server, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { afterEach, beforeAll, expect, test } from 'vitest';
-import { authenticateWith, GoExpression, mtlsMethod, TokenAuthority, userpassMethod } from '../auth/index.ts';
+import { type PlayedAgent, type PlayedPrincipal, playAgent, playPrincipal } from '../../e2e/peer/index.ts';
+import { authenticateWith, GoExpression, mtlsMethod, userpassMethod } from '../auth/index.ts';
 import { until } from '../base/testing.ts';
 import {
   agentSource,
-  type EventStream,
   eventTypes,
   messageEvent,
   principalSource,
-  runWireClient,
-  type Session,
-  serveWire,
   targets,
   type WireClientOptions,
-  type WireError,
-  type WireEvent,
   type WireServerOptions,
 } from './index.ts';
-import { createSigningKey, createTestCa, type TestCa, type TestCertificate } from './testing/certificates.ts';
+import { createTestCa, type TestCa, type TestCertificate } from './testing/certificates.ts';
 
 // Between agent and principal: proxies of both kinds, and readers that are slow.
 
-const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
-const tokens = TokenAuthority.fromPem(createSigningKey());
 const mtls = mtlsMethod({ source: 'subject', pattern: new GoExpression('CN=([^,]+)') });
 /** bcrypt of "secret", at the lowest cost. */
 const users = userpassMethod({
@@ -59,58 +52,20 @@ async function listen(server: Server): Promise<number> {
 }
 
 async function startPrincipal(options: Partial<WireServerOptions> = {}) {
-  const sessions: Session[] = [];
-  const received: WireEvent[] = [];
-  const closed: unknown[] = [];
-  const server = await serveWire({
-    address: '127.0.0.1',
-    port: 0,
+  const principal = await playPrincipal({
     tls: { ...serverTls, clientCa: ca.cert, requireClientCertificate: true },
     webSocket: true,
-    version: '1.0.0',
-    principalNamespace: 'argocd',
-    tokens,
     authenticate: (request, peer) => authenticateWith(peer.encrypted ? mtls : users, request, peer),
-    subscribe: (session) => {
-      sessions.push(session);
-      return { event: (event) => received.push(event), closed: (error) => closed.push(error) };
-    },
-    logger: silent,
     ...options,
   });
-  stops.push(() => server.close());
-  return { server, port: server.port, sessions, received, closed };
+  stops.push(principal.close);
+  return principal;
 }
 
 function startAgent(port: number, options: Partial<WireClientOptions> = {}) {
-  const abort = new AbortController();
-  const streams: EventStream[] = [];
-  const received: WireEvent[] = [];
-  const failures: WireError[] = [];
-  const done = runWireClient({
-    server: `127.0.0.1:${port}`,
-    tls: () => ({ ca: ca.cert, ...agentTls }),
-    credentials: () => ({ method: 'mtls', credentials: {} }),
-    mode: 'managed',
-    version: '1.0.0',
-    agentNamespace: 'argocd',
-    environment: {},
-    onConnected: (stream) => {
-      streams.push(stream);
-      return { event: (event) => received.push(event), closed: () => undefined };
-    },
-    onDisconnected: (error) => failures.push(error),
-    signal: abort.signal,
-    backoff: { initialMs: 20, maxMs: 100 },
-    logger: silent,
-    ...options,
-  });
-  const stop = async () => {
-    abort.abort();
-    await done;
-  };
-  stops.push(stop);
-  return { streams, received, failures, stop };
+  const agent = playAgent(port, { tls: () => ({ ca: ca.cert, ...agentTls }), ...options });
+  stops.push(agent.stop);
+  return agent;
 }
 
 const userpass = { method: 'userpass', credentials: { clientid: 'cluster1', clientsecret: 'secret' } };
@@ -118,7 +73,7 @@ const event = (text: string, source: { source: string }) =>
   messageEvent(targets.resourceResync, eventTypes.requestResourceResync, { text }, source);
 
 /** Sends an event each way. */
-async function exchange(principal: Awaited<ReturnType<typeof startPrincipal>>, agent: ReturnType<typeof startAgent>) {
+async function exchange(principal: PlayedPrincipal, agent: PlayedAgent) {
   await until(() => expect(agent.streams).toHaveLength(1));
   await until(() => expect(principal.sessions).toHaveLength(1));
   agent.streams[0]?.send(event('up'.repeat(50_000), { source: agentSource }));

@@ -1,12 +1,9 @@
 import { afterEach, expect, test } from 'vitest';
-import { TokenAuthority } from '../auth/index.ts';
+import { playAgent, playPrincipal, wirePeer } from '../../e2e/peer/index.ts';
 import { until } from '../base/testing.ts';
 import { type FinishedSpan, Tracer } from '../tracing/index.ts';
-import { acknowledgement, agentSource, heartbeatEvent, type ObservedCall, runWireClient, serveWire } from './index.ts';
-import { createSigningKey } from './testing/certificates.ts';
-import { plaintextServer } from './testing/plaintext.ts';
+import { agentSource, heartbeatEvent, type ObservedCall } from './index.ts';
 
-const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 const stops: (() => unknown)[] = [];
 afterEach(async () => {
   for (const stop of stops.splice(0).reverse()) {
@@ -44,31 +41,16 @@ test.each(['grpc', 'websocket'] as const)(
   async (transport) => {
     const [atServer, atClient]: ObservedCall[][] = [[], []];
     const [hub, cluster] = [traced(), traced()];
-    const server = await serveWire({
-      ...plaintextServer,
-      tokens: TokenAuthority.fromPem(createSigningKey()),
-      authenticate: async () => ({ agent: 'one' }),
+    const principal = await playPrincipal({
       webSocket: true,
-      subscribe: ({ stream }) => ({
-        event: (event) => stream.send(acknowledgement(event, 'principal')),
-        closed: () => undefined,
-      }),
+      peer: () => wirePeer('principal'),
       called: (call) => atServer?.push(call),
       tracer: hub.tracer,
-      logger: silent,
     });
-    stops.push(() => server.close());
-    const abort = new AbortController();
+    stops.push(principal.close);
     let answers = 0;
-    const done = runWireClient({
-      server: `127.0.0.1:${server.port}`,
+    const agent = playAgent(principal.port, {
       transport,
-      environment: {},
-      tls: () => 'plaintext',
-      credentials: () => ({ method: '', credentials: {} }),
-      mode: 'managed',
-      version: '1',
-      agentNamespace: '',
       onConnected: (stream) => {
         for (let count = 0; count < 3; count++) {
           stream.send(heartbeatEvent({ source: agentSource }));
@@ -77,13 +59,10 @@ test.each(['grpc', 'websocket'] as const)(
       },
       called: (call) => atClient?.push(call),
       tracer: cluster.tracer,
-      signal: abort.signal,
-      logger: silent,
     });
-    stops.push(() => abort.abort());
+    stops.push(agent.stop);
     await until(() => answers === 3);
-    abort.abort();
-    await done;
+    await agent.stop();
     await until(() => Boolean(atServer?.some(({ method, ended }) => method === 'Subscribe' && ended)));
     expect(tally(atServer ?? [])).toEqual({ Authenticate: [1, 1, 1, 'OK'], Subscribe: [1, 3, 3, 'Canceled'] });
     expect(tally(atClient ?? [])).toEqual({ Authenticate: [1, 1, 1, 'OK'], Subscribe: [1, 3, 3, 'Canceled'] });

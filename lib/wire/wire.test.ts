@@ -1,25 +1,17 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { playAgent, playPrincipal, wirePeer } from '../../e2e/peer/index.ts';
 import { AuthError, type AuthRequest, type ClientInfo, TokenAuthority } from '../auth/index.ts';
 import { until } from '../base/testing.ts';
 import {
-  acknowledgement,
   agentSource,
-  type EventStream,
   eventTypes,
   messageEvent,
   objectEvent,
-  type PrincipalInfo,
   principalSource,
-  runWireClient,
-  type Session,
-  type SessionHandlers,
-  serveWire,
   targets,
   type WireClientOptions,
   type WireError,
-  type WireEvent,
-  type WireServer,
   type WireServerOptions,
 } from './index.ts';
 import { createSigningKey, createTestCa, type TestCa, type TestCertificate } from './testing/certificates.ts';
@@ -46,99 +38,42 @@ beforeAll(async () => {
   agentTls = await ca.issue({ subject: 'CN=cluster1' });
 });
 
-/** A principal that records what it sees and acknowledges everything. */
-class TestPrincipal {
-  readonly log = recordingLogger();
-  readonly sessions: Session[] = [];
-  readonly received: WireEvent[] = [];
-  readonly closed: Session[] = [];
-  readonly requests: AuthRequest[] = [];
-  server!: WireServer;
-
-  static async start(options: Partial<WireServerOptions> = {}): Promise<TestPrincipal> {
-    const principal = new TestPrincipal();
-    principal.server = await serveWire({
-      address: '127.0.0.1',
-      port: 0,
-      tls: { ...serverTls, clientCa: ca.cert, requireClientCertificate: true },
-      version: '1.0.0',
-      principalNamespace: 'argocd',
-      tokens: TokenAuthority.fromPem(signingKey),
-      async authenticate(request: AuthRequest, peer: ClientInfo) {
-        principal.requests.push(request);
-        const name = peer.certificate?.subject.replace('CN=', '') ?? request.credentials.name;
-        if (name === undefined) {
-          throw new AuthError('no-credentials', 'nobody');
-        }
-        if (name === 'stranger') {
-          throw new AuthError('bad-credentials', 'no cluster of this name', { agent: name });
-        }
-        return { agent: name };
-      },
-      matchCertificateSubject: true,
-      subscribe: (session: Session): SessionHandlers => {
-        principal.sessions.push(session);
-        return {
-          event(event) {
-            principal.received.push(event);
-            if (event.target !== targets.eventProcessed) {
-              session.stream.send(acknowledgement(event, principalSource));
-            }
-          },
-          closed: () => principal.closed.push(session),
-        };
-      },
-      logger: principal.log,
-      ...options,
-    });
-    return principal;
-  }
+/** A principal that acknowledges everything, and what it saw besides. */
+async function testPrincipal(options: Partial<WireServerOptions> = {}) {
+  const log = recordingLogger();
+  const requests: AuthRequest[] = [];
+  const peer = wirePeer(principalSource);
+  const principal = await playPrincipal({
+    tls: { ...serverTls, clientCa: ca.cert, requireClientCertificate: true },
+    async authenticate(request: AuthRequest, { certificate }: ClientInfo) {
+      requests.push(request);
+      const name = certificate?.subject.replace('CN=', '') ?? request.credentials.name;
+      if (name === undefined) {
+        throw new AuthError('no-credentials', 'nobody');
+      }
+      if (name === 'stranger') {
+        throw new AuthError('bad-credentials', 'no cluster of this name', { agent: name });
+      }
+      return { agent: name };
+    },
+    matchCertificateSubject: true,
+    peer: () => peer,
+    logger: log,
+    ...options,
+  });
+  return { ...principal, log, requests, received: peer.received };
 }
+type TestPrincipal = Awaited<ReturnType<typeof testPrincipal>>;
 
-class TestAgent {
-  readonly log = recordingLogger();
-  readonly received: WireEvent[] = [];
-  readonly streams: EventStream[] = [];
-  readonly principals: PrincipalInfo[] = [];
-  readonly closed: (Error | undefined)[] = [];
-  readonly failures: WireError[] = [];
-  readonly #abort = new AbortController();
-  readonly done: Promise<void>;
-
-  constructor(port: number, options: Partial<WireClientOptions> = {}) {
-    this.done = runWireClient({
-      server: `127.0.0.1:${port}`,
-      tls: () => ({ ca: ca.cert, ...agentTls }),
-      credentials: () => ({ method: 'mtls', credentials: {} }),
-      mode: 'managed',
-      version: '2.0.0',
-      agentNamespace: 'argocd',
-      onConnected: (stream, principal) => {
-        this.streams.push(stream);
-        this.principals.push(principal);
-        return {
-          event: (event) => {
-            this.received.push(event);
-            if (event.target !== targets.eventProcessed) {
-              stream.send(acknowledgement(event, agentSource));
-            }
-          },
-          closed: (error) => this.closed.push(error),
-        };
-      },
-      onDisconnected: (error) => this.failures.push(error),
-      signal: this.#abort.signal,
-      backoff: { initialMs: 20, maxMs: 100 },
-      logger: this.log,
-      ...options,
-    });
-  }
-
-  async stop(): Promise<void> {
-    this.#abort.abort();
-    await this.done;
-  }
+/** An agent that acknowledges everything. */
+function testAgent(port: number, options: Partial<WireClientOptions> = {}) {
+  const log = recordingLogger();
+  const peer = wirePeer(agentSource);
+  const tls = () => ({ ca: ca.cert, ...agentTls });
+  const agent = playAgent(port, { peer, tls, version: '2.0.0', logger: log, ...options });
+  return { ...agent, log, received: peer.received };
 }
+type TestAgent = ReturnType<typeof testAgent>;
 
 let stops: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -163,13 +98,13 @@ describe.each([
   { over: 'WebSocket', webSocket: true, transport: 'websocket' as const },
 ])('over $over', ({ webSocket, transport }) => {
   async function startPrincipal(options: Partial<WireServerOptions> = {}): Promise<TestPrincipal> {
-    const principal = await TestPrincipal.start({ webSocket, ...options });
+    const principal = await testPrincipal({ webSocket, ...options });
     stops.push(() => principal.server.close());
     return principal;
   }
 
   function startAgent(port: number, options: Partial<WireClientOptions> = {}): TestAgent {
-    const agent = new TestAgent(port, { transport, ...options });
+    const agent = testAgent(port, { transport, ...options });
     stops.push(() => agent.stop());
     return agent;
   }
@@ -214,7 +149,8 @@ describe.each([
       await until(() => expect(principal.sessions).toHaveLength(2));
       await until(() => expect(first.closed).toHaveLength(1));
       expect(first.closed[0]?.message).toContain('replaced by a newer connection');
-      expect(principal.closed).toEqual([principal.sessions[0]]);
+      expect(principal.closed).toHaveLength(1);
+      expect(principal.sessions.map(({ stream }) => stream.ended)).toEqual([true, false]);
       expect(principal.sessions[0]?.stream.send(created)).toBe(false);
       expect(principal.sessions[1]?.stream.send(created)).toBe(true);
     });

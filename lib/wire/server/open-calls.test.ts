@@ -1,14 +1,11 @@
 import { once } from 'node:events';
 import { connect } from 'node:http2';
 import { afterEach, expect, test } from 'vitest';
-import { TokenAuthority } from '../../auth/index.ts';
+import { noLog, playPrincipal } from '../../../e2e/peer/index.ts';
 import { until } from '../../base/testing.ts';
 import type { ServerConnection } from '../grpc/server/server.ts';
 import type { ServerCall } from '../grpc/server/server-call.ts';
-import { createSigningKey } from '../testing/certificates.ts';
-import { plaintextServer } from '../testing/plaintext.ts';
 import { OpenCalls } from './open-calls.ts';
-import { serveWire } from './serve.ts';
 
 const stops: (() => unknown)[] = [];
 afterEach(async () => {
@@ -78,17 +75,12 @@ test('a connection has 16 requests at most at the same time', () => {
 });
 
 test('live streams that an agent opens and forgets are refused above the limit, and free their place', async () => {
-  const tokens = TokenAuthority.fromPem(createSigningKey());
   const said: string[] = [];
   const silent = () => undefined;
   const handlers = () => ({ message: silent, closed: silent });
-  const server = await serveWire({
-    ...plaintextServer,
-    tokens,
-    authenticate: async () => ({ agent: 'one' }),
-    subscribe: () => ({ event: silent, closed: silent }),
+  const { server, tokens } = await playPrincipal({
     live: { logs: handlers, terminal: handlers },
-    logger: { debug: silent, info: silent, warn: (_: object, text: string) => void said.push(text), error: silent },
+    logger: { ...noLog, warn: (_, text) => void said.push(text) },
   });
   stops.push(() => server.close());
   const connection = async () => {

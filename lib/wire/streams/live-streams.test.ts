@@ -1,21 +1,16 @@
 import { afterEach, beforeAll, expect, test } from 'vitest';
-import { TokenAuthority } from '../../auth/index.ts';
+import { playAgent, playPrincipal } from '../../../e2e/peer/index.ts';
 import { until } from '../../base/testing.ts';
 import {
   type GrpcError,
   grpcStatus,
-  type LiveCalls,
   type LiveStreamService,
   LogStreamData,
   LogStreamResponse,
-  runWireClient,
-  serveWire,
   TerminalStreamData,
 } from '../index.ts';
-import { createSigningKey, createTestCa, type TestCa, type TestCertificate } from '../testing/certificates.ts';
+import { createTestCa, type TestCa, type TestCertificate } from '../testing/certificates.ts';
 
-const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
-const tokens = TokenAuthority.fromPem(createSigningKey());
 const clean: (() => Promise<unknown>)[] = [];
 
 let ca: TestCa;
@@ -32,43 +27,17 @@ afterEach(async () => {
 
 /** An agent connected to a principal that serves live streams so. */
 async function connect(live: LiveStreamService | undefined, transport: 'grpc' | 'websocket' = 'grpc') {
-  const server = await serveWire({
-    address: '127.0.0.1',
-    port: 0,
+  const principal = await playPrincipal({
     tls: material,
     webSocket: transport === 'websocket',
-    version: '1',
-    principalNamespace: 'argocd',
-    tokens,
-    authenticate: async () => ({ agent: 'one' }),
-    subscribe: () => ({ event: () => undefined, closed: () => undefined }),
     ...(live === undefined ? {} : { live }),
-    logger: silent,
   });
-  const stop = new AbortController();
-  const { promise, resolve } = Promise.withResolvers<LiveCalls>();
-  const done = runWireClient({
-    server: `127.0.0.1:${server.port}`,
-    tls: () => ({ ca: ca.cert }),
-    credentials: () => ({ method: '', credentials: {} }),
-    mode: 'managed',
-    version: '1',
-    agentNamespace: '',
-    transport,
-    environment: {},
-    onConnected: (_stream, _principal, calls) => {
-      resolve(calls);
-      return { event: () => undefined, closed: () => undefined };
-    },
-    signal: stop.signal,
-    logger: silent,
-  });
+  const agent = playAgent(principal.port, { tls: () => ({ ca: ca.cert }), transport });
   clean.push(async () => {
-    stop.abort();
-    await done;
-    await server.close();
+    await agent.stop();
+    await principal.close();
   });
-  return promise;
+  return agent.calls;
 }
 
 const noTerminal: LiveStreamService['terminal'] = (stream) => {

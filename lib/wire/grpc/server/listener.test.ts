@@ -3,15 +3,13 @@ import { connect as connectHttp2 } from 'node:http2';
 import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { afterEach, beforeAll, expect, test } from 'vitest';
+import { playAgent, playPrincipal } from '../../../../e2e/peer/index.ts';
 import { Random } from '../../../../e2e/random/index.ts';
-import { TokenAuthority } from '../../../auth/index.ts';
-import { runWireClient, serveWire, type WireServer } from '../../index.ts';
-import { createSigningKey, createTestCa, type TestCa, type TestCertificate } from '../../testing/certificates.ts';
+import type { WireServer } from '../../index.ts';
+import { createTestCa, type TestCa, type TestCertificate } from '../../testing/certificates.ts';
 
 // Arbitrary bytes of unauthenticated clients do no harm.
 
-const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
-const tokens = TokenAuthority.fromPem(createSigningKey());
 const seed = Math.floor(Math.random() * 2 ** 31);
 
 let ca: TestCa;
@@ -51,19 +49,11 @@ function visit(random: Random): Buffer[] {
 test.each(['plaintext', 'TLS'])(`random bytes of unauthenticated clients, ${seed}: %s`, async (kind) => {
   const random = new Random(seed);
   const tls = kind === 'TLS' ? material : undefined;
-  server = await serveWire({
-    address: '127.0.0.1',
-    port: 0,
+  ({ server } = await playPrincipal({
     tls: tls ?? 'plaintext',
     webSocket: true,
-    version: '1',
-    principalNamespace: 'argocd',
-    tokens,
-    authenticate: async () => ({ agent: 'one' }),
-    subscribe: () => ({ event: () => undefined, closed: () => undefined }),
     timeouts: { requestMs: 200, idleMs: 200 },
-    logger: silent,
-  });
+  }));
   const open = (): Socket => {
     const target = { host: '127.0.0.1', port: server.port };
     if (tls === undefined || random.chance(0.2)) {
@@ -89,45 +79,17 @@ test.each(['plaintext', 'TLS'])(`random bytes of unauthenticated clients, ${seed
     await closed;
   });
   await Promise.all(visits);
-  const abort = new AbortController();
-  const { promise: connected, resolve } = Promise.withResolvers<void>();
-  const done = runWireClient({
-    server: `127.0.0.1:${server.port}`,
-    tls: () => (tls === undefined ? 'plaintext' : { ca: ca.cert }),
-    credentials: () => ({ method: '', credentials: {} }),
-    mode: 'managed',
-    version: '1',
-    agentNamespace: '',
-    onConnected: () => {
-      resolve();
-      return { event: () => undefined, closed: () => undefined };
-    },
-    signal: abort.signal,
-    logger: silent,
-  });
-  await connected;
+  const agent = playAgent(server.port, tls === undefined ? {} : { tls: () => ({ ca: ca.cert }) });
+  await agent.calls;
   expect(server.connectedAgents()).toEqual(['one']);
-  abort.abort();
-  await done;
+  await agent.stop();
 });
 
 test.each([
   ['nothing', Buffer.alloc(0)],
   ['a part of a greeting', Buffer.from([0x16, 0x03, 0x01, 0x01, 0x00, 0x01])],
 ])('a TLS client that sends %s is refused', async (_what, bytes) => {
-  server = await serveWire({
-    address: '127.0.0.1',
-    port: 0,
-    tls: material,
-    webSocket: false,
-    version: '1',
-    principalNamespace: 'argocd',
-    tokens,
-    authenticate: async () => ({ agent: 'one' }),
-    subscribe: () => ({ event: () => undefined, closed: () => undefined }),
-    timeouts: { requestMs: 200, idleMs: 200 },
-    logger: silent,
-  });
+  ({ server } = await playPrincipal({ tls: material, timeouts: { requestMs: 200, idleMs: 200 } }));
   const socket = connectTcp({ host: '127.0.0.1', port: server.port });
   socket.on('error', () => undefined);
   socket.resume();
@@ -139,18 +101,7 @@ test.each([
 });
 
 test('the HTTP version is detected however the first bytes are split', async () => {
-  server = await serveWire({
-    address: '127.0.0.1',
-    port: 0,
-    tls: 'plaintext',
-    webSocket: true,
-    version: '1',
-    principalNamespace: 'argocd',
-    tokens,
-    authenticate: async () => ({ agent: 'one' }),
-    subscribe: () => ({ event: () => undefined, closed: () => undefined }),
-    logger: silent,
-  });
+  ({ server } = await playPrincipal({ webSocket: true }));
   const trickle = (bytes: Buffer) =>
     new Promise<string>((resolve) => {
       const socket = connectTcp({ host: '127.0.0.1', port: server.port, noDelay: true }, async () => {

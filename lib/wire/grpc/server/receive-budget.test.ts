@@ -4,19 +4,12 @@ import type { Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { WebSocket } from 'ws';
+import { playPrincipal } from '../../../../e2e/peer/index.ts';
 import { Event } from '../../../../proto/gen/eventstreamapi/eventstream.ts';
 import { TokenAuthority } from '../../../auth/index.ts';
 import { until } from '../../../base/testing.ts';
-import {
-  agentSource,
-  encodeEvent,
-  objectEvent,
-  serveWire,
-  type WireServer,
-  type WireServerOptions,
-} from '../../index.ts';
+import { agentSource, encodeEvent, objectEvent, type WireServer, type WireServerOptions } from '../../index.ts';
 import { createSigningKey } from '../../testing/certificates.ts';
-import { plaintextServer } from '../../testing/plaintext.ts';
 import { MessageReader } from './message-reader.ts';
 import { ReceiveBudget } from './receive-budget.ts';
 
@@ -291,22 +284,18 @@ describe('messages', () => {
   });
 
   async function start(timeouts: WireServerOptions['timeouts'] = {}): Promise<WireServer> {
-    const silent = () => undefined;
-    const server = await serveWire({
-      ...plaintextServer,
+    const { server } = await playPrincipal({
       tokens,
-      authenticate: async () => ({ agent: '' }),
       subscribe: ({ agent, stream }) => {
         if (agent === 'unmapped') {
           stream.pause();
           resume = () => stream.resume();
         }
-        return { event: () => received.push(agent), closed: silent };
+        return { event: () => received.push(agent), closed: () => undefined };
       },
       maxReceivingBytes: 3 * million,
       timeouts,
       webSocket: true,
-      logger: { debug: silent, info: silent, warn: silent, error: silent },
     });
     stops.push(() => server.close());
     return server;
