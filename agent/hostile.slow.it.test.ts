@@ -15,6 +15,7 @@ import {
   put,
   startEmptyHub,
 } from '../e2e/pair/index.ts';
+import { type PlayedPrincipal, playPrincipal, wirePeer } from '../e2e/peer/index.ts';
 import { Random } from '../e2e/random/index.ts';
 import { borrowCluster } from '../e2e/testbed/index.ts';
 import { TokenAuthority } from '../lib/auth/index.ts';
@@ -22,28 +23,22 @@ import { effort, until } from '../lib/base/testing.ts';
 import { configMaps, type KubeObject, namespaces, type ResourceType, secrets } from '../lib/kube/index.ts';
 import { issueCertificate } from '../lib/pki/index.ts';
 import {
-  acknowledgement,
   decodeEvent,
-  type EventStream,
   eventTypes,
-  isAcknowledgement,
   messageEvent,
   type ObjectTarget,
   objectEvent,
-  serveWire,
   targets,
   type WireEvent,
-  type WireServer,
   type WireTarget,
 } from '../lib/wire/index.ts';
 import { Event } from '../proto/gen/eventstreamapi/eventstream.ts';
 
 /** The agent's cluster, with the key material of the principal that the test plays. */
 let stand: EmptyHub;
-let server: WireServer;
+let principal: PlayedPrincipal;
 let agent: Program;
-let stream: EventStream | undefined;
-const acknowledged = new Set<string>();
+const peer = wirePeer('');
 let untouched: Map<string, string>;
 
 /** Where the agent may have Applications, besides its own namespace. */
@@ -61,20 +56,13 @@ beforeAll(async () => {
     hosts: ['127.0.0.1'],
     usages: ['server'],
   });
-  const nothing = () => undefined;
-  server = await serveWire({
-    address: '127.0.0.1',
-    port: 0,
+  principal = await playPrincipal({
     tls: { cert: certificate.certificate, key: certificate.key },
     version: 'hostile',
     principalNamespace: namespace,
     tokens: TokenAuthority.fromPem(stand.jwtKey),
     authenticate: async () => ({ agent: 'victim' }),
-    subscribe: (session) => {
-      stream = session.stream;
-      return { event: take, closed: nothing };
-    },
-    logger: { debug: nothing, info: nothing, warn: nothing, error: nothing },
+    peer: () => peer,
   });
   // A hub keeps the key beside it.
   await client.delete(secrets, { name: 'argocd-agent-ca', namespace });
@@ -92,7 +80,7 @@ beforeAll(async () => {
   ]);
   const { args } = await agentLine({
     kubeconfig: stand.hub.kubeconfig,
-    server: server.port,
+    server: principal.port,
     args: ['--destination-based-mapping', `--allowed-namespaces=${allowed}`],
   });
   agent = new Program(args);
@@ -103,7 +91,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await agent?.stop('SIGKILL');
-  await server?.close();
+  await principal?.close();
   await stand?.stop();
 });
 
@@ -116,42 +104,12 @@ afterEach(async () => {
   expect(Number(/VmHWM:\s+(\d+)/.exec(status)?.[1]) / 1024, 'memory of the agent').toBeLessThan(1_200);
 });
 
-function take(event: WireEvent): void {
-  if (isAcknowledgement(event)) {
-    acknowledged.add(event.eventId);
-  } else {
-    stream?.send(acknowledgement(event, ''));
-  }
-}
-
-/** Sends events, on whatever stream there is, until each is acknowledged. */
+/** Sends events, on whatever stream there is, until each is acknowledged: a busy agent may have to reconnect. */
 async function sendAll(events: readonly WireEvent[]): Promise<void> {
   for (let wave = 0; wave < events.length; wave += 200) {
-    const some = events.slice(wave, wave + 200);
-    const send = onEachStream(() => some.filter(({ eventId }) => !acknowledged.has(eventId)));
-    await until(
-      'the agent has acknowledged everything',
-      async () => {
-        send();
-        return some.every(({ eventId }) => acknowledged.has(eventId));
-      },
-      { details },
-    );
+    peer.say(...events.slice(wave, wave + 200));
+    await until('the agent has acknowledged everything', async () => peer.writer.isIdle, { details });
   }
-}
-
-/** Sends events on the current stream, and again on its successor: a busy agent may have to reconnect. */
-function onEachStream(what: () => readonly WireEvent[]): () => void {
-  let said: EventStream | undefined;
-  return () => {
-    if (stream === undefined || stream === said || stream.ended) {
-      return;
-    }
-    said = stream;
-    for (const event of what()) {
-      stream.send(event);
-    }
-  };
 }
 
 /** The agent follows a regular principal's events. */
@@ -161,15 +119,10 @@ async function obeys(): Promise<void> {
     ...application({ name, namespace }),
     metadata: { name, namespace, uid: randomUUID(), resourceVersion: '1' },
   };
-  const send = onEachStream(() => [objectEvent(targets.application, eventTypes.create, object, origin)]);
-  await until(
-    'the agent follows regular events',
-    () => {
-      send();
-      return stand.hub.client.get(pairApplications, { name, namespace });
-    },
-    { details },
-  );
+  peer.say(objectEvent(targets.application, eventTypes.create, object, origin));
+  await until('the agent follows regular events', () => stand.hub.client.get(pairApplications, { name, namespace }), {
+    details,
+  });
 }
 
 /** Resource versions of all objects that a principal may not change. */
@@ -305,7 +258,7 @@ test(`${spoilt} spoilt messages of a principal (SEED=${seed})`, async () => {
   ];
   for (let count = 0; count < spoilt; count++) {
     try {
-      stream?.send(decodeEvent(Event.decode(mutated(messages, words, random)).event));
+      principal.sessions.at(-1)?.stream.send(decodeEvent(Event.decode(mutated(messages, words, random)).event));
     } catch {
       // An invalid event does not pass our own codec, which the agent uses too.
     }
@@ -315,7 +268,7 @@ test(`${spoilt} spoilt messages of a principal (SEED=${seed})`, async () => {
 test('a principal that ends and opens streams, and answers nothing', async () => {
   for (let count = 0; count < 5; count++) {
     const connected = agent.output.length;
-    server.disconnect('victim', 'go away');
+    principal.server.disconnect('victim', 'go away');
     await agent.says(/Connected to the principal/, { after: connected });
   }
 });
@@ -323,6 +276,6 @@ test('a principal that ends and opens streams, and answers nothing', async () =>
 test('a flood of requests', async () => {
   for (let index = 0; index < 20_000; index++) {
     const told = { kind: 'Application', name: `made-up-${index}`, namespace, uid: `u${index}` };
-    stream?.send(said(targets.resourceResync, eventTypes.responseSyncedResource, told));
+    principal.sessions.at(-1)?.stream.send(said(targets.resourceResync, eventTypes.responseSyncedResource, told));
   }
 });

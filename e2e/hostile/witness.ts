@@ -2,31 +2,17 @@ import { applicationSchema } from '../../lib/argocd/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import type { KubeClient } from '../../lib/kube/index.ts';
 import type { KeyCertificate } from '../../lib/pki/index.ts';
-import {
-  acknowledgement,
-  agentSource,
-  dataOf,
-  type EventStream,
-  eventTypes,
-  isAcknowledgement,
-  objectEvent,
-  runWireClient,
-  targets,
-  type WireEvent,
-} from '../../lib/wire/index.ts';
+import { agentSource, dataOf, eventTypes, objectEvent, targets, type WireEvent } from '../../lib/wire/index.ts';
 import { type ArgoObject, pairApplications } from '../pair/index.ts';
+import { type PlayedAgent, playAgent, wirePeer } from '../peer/index.ts';
 
 /** A well-behaved agent beside an attacker: what it notices, other agents would notice. */
 export class Witness {
   readonly #client: KubeClient;
   readonly #ref: { readonly namespace: string; readonly name: string };
-  readonly #abort = new AbortController();
-  readonly #running: Promise<void>;
-  readonly #received: WireEvent[] = [];
-  #stream: EventStream | undefined;
+  readonly #agent: PlayedAgent;
+  readonly #peer = wirePeer(agentSource);
   #rounds = 0;
-  /** How often it was connected. */
-  connections = 0;
 
   /** @param ref an Application of the hub that is this agent's */
   constructor(options: {
@@ -38,22 +24,17 @@ export class Witness {
   }) {
     this.#client = options.client;
     this.#ref = options.ref;
-    const { ca, certificate } = options;
-    this.#running = runWireClient({
-      server: `127.0.0.1:${options.port}`,
+    const { port, ca, certificate } = options;
+    this.#agent = playAgent(port, {
+      peer: this.#peer,
       tls: () => ({ ca, cert: certificate.certificate, key: certificate.key }),
-      credentials: () => ({ method: 'mtls', credentials: {} }),
-      mode: 'managed',
       version: 'witness',
-      agentNamespace: 'argocd',
-      signal: this.#abort.signal,
-      logger: { debug: ignore, info: ignore, warn: ignore, error: ignore },
-      onConnected: (stream) => {
-        this.connections++;
-        this.#stream = stream;
-        return { event: (event) => this.#take(stream, event), closed: ignore };
-      },
     });
+  }
+
+  /** How often it was connected. */
+  get connections(): number {
+    return this.#agent.streams.length;
   }
 
   /**
@@ -67,12 +48,12 @@ export class Witness {
     await this.#client.mergePatch(pairApplications, this.#ref, { spec: { source: { path } } });
     const heard = await until(
       `the witness hears of ${path}`,
-      async () => this.#received.map(objectOf).findLast((object) => object?.spec.source?.path === path),
+      async () => this.#peer.received.map(objectOf).findLast((object) => object?.spec.source?.path === path),
       { details },
     );
     const status = { health: { status: 'Healthy', message: mark } };
     const reported = { ...heard, status, metadata: { ...heard.metadata, resourceVersion: mark } };
-    this.#stream?.send(objectEvent(targets.application, eventTypes.statusUpdate, reported, { source: agentSource }));
+    this.#peer.say(objectEvent(targets.application, eventTypes.statusUpdate, reported, { source: agentSource }));
     await until(
       `the hub shows ${mark}`,
       async () => {
@@ -81,21 +62,12 @@ export class Witness {
       },
       { details },
     );
-    this.#received.length = 0;
+    this.#peer.received.length = 0;
     return performance.now() - began;
   }
 
   async stop(): Promise<void> {
-    this.#abort.abort();
-    await this.#running;
-  }
-
-  #take(stream: EventStream, event: WireEvent): void {
-    if (isAcknowledgement(event)) {
-      return;
-    }
-    this.#received.push(event);
-    stream.send(acknowledgement(event, agentSource));
+    await this.#agent.stop();
   }
 }
 
@@ -108,8 +80,4 @@ function objectOf(event: WireEvent): Seen | undefined {
   return event.target === targets.application && event.type !== eventTypes.delete
     ? (dataOf(event, applicationSchema) as Seen)
     : undefined;
-}
-
-function ignore(): void {
-  // What matters is asked for.
 }
