@@ -2,17 +2,10 @@ import { type ClientHttp2Session, type ClientHttp2Stream, connect, type Outgoing
 import { connect as connectTls } from 'node:tls';
 import { until } from '../../lib/base/testing.ts';
 import type { KeyCertificate } from '../../lib/pki/index.ts';
-import {
-  acknowledgement,
-  agentSource,
-  decodeEvent,
-  encodeEvent,
-  heartbeatEvent,
-  isAcknowledgement,
-  type WireEvent,
-} from '../../lib/wire/index.ts';
+import { agentSource, decodeEvent, encodeEvent, heartbeatEvent, type WireEvent } from '../../lib/wire/index.ts';
 import { AuthRequest, AuthResponse, RefreshTokenRequest } from '../../proto/gen/authapi/auth.ts';
 import { Event } from '../../proto/gen/eventstreamapi/eventstream.ts';
+import { wirePeer } from '../peer/index.ts';
 
 /** How a call ended. `code` is gRPC's, -1 when the server said nothing. */
 export interface CallEnd {
@@ -127,18 +120,16 @@ export class AttackCall {
   readonly stream: ClientHttp2Stream;
   /** Messages of the server. */
   readonly payloads: Buffer[] = [];
-  /** Events of the server, its acknowledgements apart. */
-  readonly events: WireEvent[] = [];
-  /** Ids of events that the server acknowledged. */
-  readonly acknowledged = new Set<string>();
   readonly end: Promise<CallEnd>;
   /** Whether the server's events are acknowledged. */
   isPolite = true;
+  readonly #peer = wirePeer(agentSource, { hears: () => this.isPolite });
   #rest: Buffer = Buffer.alloc(0);
   #ended = false;
 
   constructor(stream: ClientHttp2Stream) {
     this.stream = stream;
+    this.#peer.start((event) => void this.send(event));
     stream.on('error', ignore);
     stream.setMaxListeners(0);
     stream.on('data', (chunk: Buffer) => this.#take(chunk));
@@ -158,6 +149,11 @@ export class AttackCall {
         resolve({ code: -1, message: '' });
       });
     });
+  }
+
+  /** Events of the server, its acknowledgements apart. */
+  get events(): WireEvent[] {
+    return this.#peer.events();
   }
 
   get isOver(): boolean {
@@ -187,11 +183,7 @@ export class AttackCall {
 
   /** Resolves when everything sent before was taken from the stream: a heartbeat was acknowledged, or the call is over. */
   async settle(): Promise<void> {
-    const beat = heartbeatEvent({ source: agentSource });
-    await this.send(beat);
-    await until('the principal has taken everything', async () => {
-      return this.#ended || this.acknowledged.has(beat.eventId);
-    });
+    await this.sendAll([heartbeatEvent({ source: agentSource })]);
   }
 
   /** Sends events and resolves when each was acknowledged. */
@@ -199,14 +191,13 @@ export class AttackCall {
     for (const event of events) {
       await this.send(event);
     }
-    await until(
-      'everything is acknowledged',
-      async () => this.#ended || events.every(({ eventId }) => this.acknowledged.has(eventId)),
-      {
-        details: () =>
-          `missing: ${events.filter(({ eventId }) => !this.acknowledged.has(eventId)).map((e) => `${e.target}/${e.type}`)}`,
-      },
-    );
+    const missing = () => {
+      const acknowledged = new Set(this.#peer.events('eventProcessed').map(({ eventId }) => eventId));
+      return events.filter(({ eventId }) => !acknowledged.has(eventId)).map(({ target, type }) => `${target}/${type}`);
+    };
+    await until('everything is acknowledged', async () => this.#ended || missing().length === 0, {
+      details: () => `missing: ${missing()}`,
+    });
   }
 
   #take(chunk: Buffer): void {
@@ -224,19 +215,10 @@ export class AttackCall {
   }
 
   #event(payload: Buffer): void {
-    let event: WireEvent;
     try {
-      event = decodeEvent(Event.decode(payload).event);
+      this.#peer.take(decodeEvent(Event.decode(payload).event));
     } catch {
-      return; // an answer of another method
-    }
-    if (isAcknowledgement(event)) {
-      this.acknowledged.add(event.eventId);
-      return;
-    }
-    this.events.push(event);
-    if (this.isPolite) {
-      void this.send(acknowledgement(event, agentSource));
+      // An answer of another method.
     }
   }
 }

@@ -1,9 +1,9 @@
-import { messageBytes, recordedLines } from '../recordings/index.ts';
 import type { GoCall, GoConnection } from './go-calls.ts';
 import { readEvent, writeEvent } from './go-event.ts';
 import type { GoPeer, GoTls } from './go-peer.ts';
 import { type GoSpeech, type GoStream, goStream } from './go-side.ts';
 import { type Fields, readMessage, writeMessage } from './protobuf.ts';
+import { recordedLogin } from './recorded-calls.ts';
 import { authRequest, authResponse, methods } from './schemas.ts';
 
 /** What both modes of the original write. */
@@ -33,13 +33,7 @@ export class GoDialer {
   ) {
     this.#options = options;
     const { mode, namespace: agentNamespace } = options;
-    const recorded = recordedLines('connect').find(
-      ({ rpc, decoded }) => rpc === methods.authenticate && decoded?.mode === mode,
-    );
-    if (recorded === undefined) {
-      throw new Error('there is no recorded login');
-    }
-    this.#request = { ...readMessage(authRequest, messageBytes(recorded)), agentNamespace };
+    this.#request = { ...readMessage(authRequest, recordedLogin(mode)), agentNamespace };
     this.stream = goStream(agentSource, options);
   }
 

@@ -1,11 +1,10 @@
-import { messageBytes, recordedLines } from '../recordings/index.ts';
 import type { GoCall, GoCallListener } from './go-calls.ts';
 import { readEvent, writeEvent } from './go-event.ts';
 import type { GoPeer, GoServer, GoTls } from './go-peer.ts';
 import { type GoSpeech, type GoStream, goStream } from './go-side.ts';
 import { type Fields, readMessage, writeMessage } from './protobuf.ts';
+import { recordedAnswer } from './recorded-calls.ts';
 import { authRequest, authResponse, methods, refreshTokenRequest, versionResponse } from './schemas.ts';
-import { movedToken } from './tokens.ts';
 
 /** The version of the recorded principal, which takes no other. */
 export const recordedVersion = '99.9.9-unreleased';
@@ -64,9 +63,9 @@ export class GoListener {
   }
 
   /** Cuts the agent's stream; queues stay. */
-  disconnect(code = 'Unavailable', message = 'transport is closing'): void {
+  disconnect(): void {
     this.stream.writer.stop();
-    this.#call?.finish(code, message);
+    this.#call?.finish('Unavailable', 'transport is closing');
     this.#call = undefined;
   }
 
@@ -105,6 +104,8 @@ export class GoListener {
   }
 
   #answer(call: GoCall, bytes: Buffer): void {
+    const { agent, mode } = this.#options;
+    const answer = recordedAnswer(agent, new Date(), mode);
     if (call.method === methods.version) {
       call.send(writeMessage(versionResponse, { version: `argocd-agent-${recordedVersion}` }));
     } else if (call.method === methods.authenticate) {
@@ -114,25 +115,11 @@ export class GoListener {
         call.finish('FailedPrecondition', 'version mismatch');
         return;
       }
-      call.send(writeMessage(authResponse, this.#tokens()));
+      call.send(writeMessage(authResponse, answer));
     } else {
       readMessage(refreshTokenRequest, bytes);
-      call.send(writeMessage(authResponse, { accessToken: this.#tokens().accessToken }));
+      call.send(writeMessage(authResponse, { accessToken: answer.accessToken }));
     }
     call.finish();
-  }
-
-  /** The recorded answer to a login, for this agent and as good as new. */
-  #tokens(): Fields {
-    const recorded = recordedLines('connect').find(
-      ({ rpc, dir, bytes }) => rpc === methods.authenticate && dir === 'principal->agent' && bytes !== undefined,
-    );
-    if (recorded === undefined) {
-      throw new Error('there is no recorded answer to a login');
-    }
-    const answer = readMessage(authResponse, messageBytes(recorded));
-    const identity = { clientID: this.#options.agent, mode: this.#options.mode };
-    const moved = (token: unknown) => movedToken(String(token), new Date(), identity);
-    return { ...answer, accessToken: moved(answer.accessToken), refreshToken: moved(answer.refreshToken) };
   }
 }

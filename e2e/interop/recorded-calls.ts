@@ -1,5 +1,5 @@
 import { messageBytes, type RecordedLine, recordedLines } from '../recordings/index.ts';
-import { readMessage, writeMessage } from './protobuf.ts';
+import { type Fields, readMessage } from './protobuf.ts';
 import * as schemas from './schemas.ts';
 import { movedToken } from './tokens.ts';
 
@@ -34,14 +34,10 @@ export const recordedLogin = (mode: string, name = 'connect') =>
     ({ rpc, dir, decoded }) => rpc === methods.authenticate && dir === 'agent->principal' && decoded?.mode === mode,
   );
 
-/** The recorded answer to a login, its tokens as good as new. */
-export function recordedAnswer(agent: string, now = new Date()): Buffer {
+/** The recorded answer to a login, its tokens those of this agent and as good as new. */
+export function recordedAnswer(clientID: string, now = new Date(), mode = 'managed'): Fields {
   const bytes = firstMessage('connect', ({ rpc, dir }) => rpc === methods.authenticate && dir === 'principal->agent');
   const answer = readMessage(schemas.authResponse, bytes);
-  const identity = { clientID: agent, mode: 'managed' };
-  return writeMessage(schemas.authResponse, {
-    ...answer,
-    accessToken: movedToken(String(answer.accessToken), now, identity),
-    refreshToken: movedToken(String(answer.refreshToken), now, identity),
-  });
+  const moved = (token: unknown) => movedToken(String(token), now, { clientID, mode });
+  return { ...answer, accessToken: moved(answer.accessToken), refreshToken: moved(answer.refreshToken) };
 }

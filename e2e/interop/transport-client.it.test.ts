@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { until } from '../../lib/base/testing.ts';
-import { type EventStream, runWireClient, type WireError, type WireEvent } from '../../lib/wire/index.ts';
+import { playAgent } from '../peer/index.ts';
 import { messageBytes } from '../recordings/index.ts';
 import type { GoCall } from './go-calls.ts';
 import { readEvent } from './go-event.ts';
@@ -14,8 +14,6 @@ import * as schemas from './schemas.ts';
 // Our client against a server of grpc-go with the recorded messages of the originals; the programs are not involved.
 
 const { methods } = schemas;
-const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
-
 let go: GoPeer;
 let material: PeerCertificates;
 
@@ -79,7 +77,7 @@ describe('our client and a Go principal', () => {
       call.send(
         call.method === methods.version
           ? writeMessage(schemas.versionResponse, { version: `argocd-agent-${version}` })
-          : recordedAnswer('agent-managed', issued),
+          : writeMessage(schemas.authResponse, recordedAnswer('agent-managed', issued)),
       );
       call.finish();
     };
@@ -88,33 +86,15 @@ describe('our client and a Go principal', () => {
   }
 
   async function startAgent(address: string, options: { compression?: boolean; version?: string; name?: string } = {}) {
-    const abort = new AbortController();
-    const events: WireEvent[] = [];
-    const failures: WireError[] = [];
-    const streams: EventStream[] = [];
     const { cert, key, ca } = await material.client(options.name ?? 'agent-managed');
-    const done = runWireClient({
-      server: address,
+    const agent = playAgent(address, {
       tls: () => ({ ca, cert, key }),
-      credentials: () => ({ method: 'mtls', credentials: {} }),
-      mode: 'managed',
       version: options.version ?? '99.9.9-unreleased',
       agentNamespace: 'argocd-managed',
       compression: options.compression ?? false,
-      onConnected: (stream) => {
-        streams.push(stream);
-        return { event: (event) => events.push(event), closed: () => undefined };
-      },
-      onDisconnected: (error) => failures.push(error),
-      signal: abort.signal,
-      backoff: { initialMs: 20, maxMs: 100 },
-      logger: silent,
     });
-    stops.push(() => {
-      abort.abort();
-      return done;
-    });
-    return { events, failures, streams };
+    stops.push(agent.stop);
+    return agent;
   }
 
   test('logs in with the recorded request, and with the recorded metadata', async () => {
@@ -183,8 +163,8 @@ describe('our client and a Go principal', () => {
     for (const { line } of sent) {
       call.send(messageBytes(line));
     }
-    await until(() => expect(agent.events).toHaveLength(sent.length));
-    for (const event of agent.events) {
+    await until(() => expect(agent.received).toHaveLength(sent.length));
+    for (const event of agent.received) {
       agent.streams[0]?.send({ ...event, source: 'agent://agent-managed' });
     }
     await until(() => expect(messages).toHaveLength(sent.length));

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { authenticateWith, GoExpression, mtlsMethod, TokenAuthority } from '../../lib/auth/index.ts';
+import { authenticateWith, GoExpression, mtlsMethod } from '../../lib/auth/index.ts';
 import { until } from '../../lib/base/testing.ts';
-import { generateJwtKey } from '../../lib/pki/index.ts';
-import { type Session, serveWire, type WireEvent, type WireServer } from '../../lib/wire/index.ts';
+import type { Session, WireEvent, WireServer } from '../../lib/wire/index.ts';
+import { playPrincipal } from '../peer/index.ts';
 import { messageBytes, type RecordedLine, recordedJson, recordedLines } from '../recordings/index.ts';
 import type { GoCall } from './go-calls.ts';
 import { extensionOf, readEvent, writeEvent } from './go-event.ts';
@@ -18,14 +18,12 @@ import { readToken, type Token } from './tokens.ts';
 // Our server against a client of grpc-go with the recorded messages of the originals; the programs are not involved.
 
 const { methods } = schemas;
-const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 
 let go: GoPeer;
 let material: PeerCertificates;
-let jwtKey: string;
 
 beforeAll(async () => {
-  [go, material, jwtKey] = await Promise.all([GoPeer.start(), makeMaterial(), generateJwtKey(2048)]);
+  [go, material] = await Promise.all([GoPeer.start(), makeMaterial()]);
 });
 afterAll(() => go?.stop());
 
@@ -44,26 +42,15 @@ describe('our server and a Go agent', () => {
   let closed: (Error | undefined)[];
 
   beforeEach(async () => {
-    sessions = [];
-    received = [];
-    closed = [];
     const mtls = mtlsMethod({ source: 'subject', pattern: new GoExpression('CN=([^,]+)') });
     const { cert, key, ca } = material.server;
-    server = await serveWire({
-      address: '127.0.0.1',
-      port: 0,
+    ({ server, sessions, received, closed } = await playPrincipal({
       tls: { cert, key, clientCa: ca, requireClientCertificate: true, minVersion: 'TLSv1.3' },
       version: '99.9.9-unreleased',
       principalNamespace: 'argocd-principal',
-      tokens: TokenAuthority.fromPem(jwtKey),
       authenticate: (request, peer) => authenticateWith(mtls, request, peer),
       matchCertificateSubject: true,
-      subscribe: (session) => {
-        sessions.push(session);
-        return { event: (event) => received.push(event), closed: (error) => closed.push(error) };
-      },
-      logger: silent,
-    });
+    }));
     stops.push(() => server.close());
   });
 

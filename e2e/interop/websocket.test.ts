@@ -3,10 +3,10 @@ import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
-import { authenticateWith, GoExpression, mtlsMethod, TokenAuthority } from '../../lib/auth/index.ts';
+import { authenticateWith, GoExpression, mtlsMethod } from '../../lib/auth/index.ts';
 import { until } from '../../lib/base/testing.ts';
-import { generateJwtKey } from '../../lib/pki/index.ts';
-import { runWireClient, type Session, serveWire, type WireEvent, type WireServer } from '../../lib/wire/index.ts';
+import type { Session, WireEvent, WireServer } from '../../lib/wire/index.ts';
+import { playAgent, playPrincipal } from '../peer/index.ts';
 import { messageBytes, recordedLines } from '../recordings/index.ts';
 import { readEvent } from './go-event.ts';
 import { dataFrame, type GrpcWsFrame, goMetadataFrame, halfClose, readGrpcWs } from './grpc-ws.ts';
@@ -18,7 +18,6 @@ import { movedToken } from './tokens.ts';
 
 // gRPC over WebSocket against ends that are written from the description of the original's library, with recorded messages.
 
-const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 const agent = 'agent-managed';
 
 let material: PeerCertificates;
@@ -86,31 +85,18 @@ describe('over WebSocket', () => {
       () => server.close(),
     );
 
-    const abort = new AbortController();
-    const events: WireEvent[] = [];
     const tls = await material.client(agent);
-    const done = runWireClient({
-      server: `127.0.0.1:${(server.address() as AddressInfo).port}`,
+    const { stop } = playAgent((server.address() as AddressInfo).port, {
       transport: 'websocket',
       tls: () => ({ ca: tls.ca, cert: tls.cert, key: tls.key }),
-      credentials: () => ({ method: 'mtls', credentials: {} }),
-      mode: 'managed',
       version: '99.9.9-unreleased',
       agentNamespace: 'argocd-managed',
       onConnected: (stream) => ({
-        event: (event) => {
-          events.push(event);
-          stream.send({ ...event, source: 'agent://agent-managed' });
-        },
+        event: (event) => void stream.send({ ...event, source: 'agent://agent-managed' }),
         closed: () => undefined,
       }),
-      signal: abort.signal,
-      logger: silent,
     });
-    stops.push(() => {
-      abort.abort();
-      return done;
-    });
+    stops.push(stop);
     await until(() => expect(received.map(({ path }) => path)).toEqual([methods.authenticate, methods.subscribe]));
     expect(received[0]?.frames[0]).toEqual({
       is: 'data',
@@ -152,25 +138,16 @@ describe('over WebSocket', () => {
     let received: WireEvent[];
 
     async function start() {
-      [sessions, received] = [[], []];
       const mtls = mtlsMethod({ source: 'subject', pattern: new GoExpression('CN=([^,]+)') });
       const { cert, key, ca } = material.server;
-      server = await serveWire({
-        address: '127.0.0.1',
-        port: 0,
+      ({ server, sessions, received } = await playPrincipal({
         webSocket: true,
         tls: { cert, key, clientCa: ca, requireClientCertificate: true },
         version: '99.9.9-unreleased',
         principalNamespace: 'argocd-principal',
-        tokens: TokenAuthority.fromPem(await generateJwtKey(2048)),
         authenticate: (request, peer) => authenticateWith(mtls, request, peer),
         matchCertificateSubject: true,
-        subscribe: (session) => {
-          sessions.push(session);
-          return { event: (event) => received.push(event), closed: () => undefined };
-        },
-        logger: silent,
-      });
+      }));
       stops.push(() => server.close());
       const { cert: clientCert, key: clientKey } = await material.client(agent);
       return (path: string, authorization?: string) => {
