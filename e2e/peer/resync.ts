@@ -1,5 +1,4 @@
 import { eventTypes, objectEvent, targets, type WireEvent } from '../../lib/wire/index.ts';
-
 import { type Holding, type Holdings, requestUpdateOf } from './holdings.ts';
 
 /** What a managed agent does with what its principal says: keeps copies, and tells of them when it is asked. */
