@@ -305,7 +305,8 @@ export class ApplicationReconciler {
     const { metadata } = patch as { metadata?: object };
     // The patch was computed from this version. A newer version is a conflict and leads to another reconcile.
     const guarded = { ...patch, metadata: { ...metadata, uid, resourceVersion } };
-    await this.#deps.client.mergePatch(pullApplications, { namespace, name }, guarded, { fieldManager, signal });
+    const options = { fieldManager, signal, planned: application };
+    await this.#deps.client.patch(pullApplications, { namespace, name }, guarded, options);
   }
 }
 

@@ -97,7 +97,7 @@ test('fields no longer desired are removed, fields of others stay', async () => 
   const deleteOption = { propagationPolicy: 'Orphan' } as const;
   const second = work('changed', { workload: { manifests }, deleteOption }, { annotations: { kept: 'b' } });
   // Another controller, which has not written the object.
-  expect(await ensure(new Applier(client), second, seen)).toEqual(['mergePatch']);
+  expect(await ensure(new Applier(client), second, seen)).toEqual(['patch']);
   const found = await live('changed');
   expect(found.spec).toEqual({ workload: { manifests }, deleteOption });
   expect(found.metadata.annotations).toEqual({ kept: 'b', theirs: 'yes' });
@@ -110,7 +110,7 @@ test('an object made by server-side apply is changed in the same way', async () 
   const { createAndMergePatch: _, ...shared } = options;
   await new Applier(client).ensure(manifestWorks, first, undefined, shared);
   const second = work('applied', { workload: { manifests: [configMap('b', {})] } });
-  expect(await ensure(new Applier(client), second, await live('applied'))).toEqual(['mergePatch']);
+  expect(await ensure(new Applier(client), second, await live('applied'))).toEqual(['patch']);
   const found = await live('applied');
   expect(found.spec).toEqual(second.spec);
   expect(found.metadata.annotations ?? {}).toEqual({});
@@ -121,7 +121,7 @@ test('an object missing in the cache is read before it is changed', async () => 
   const desired = work('there', {});
   expect(await ensure(new Applier(client), desired)).toEqual(['create', 'get']);
   const other = work('there', { workload: { manifests: [configMap('b', {})] } });
-  expect(await ensure(new Applier(client), other)).toEqual(['create', 'get', 'mergePatch']);
+  expect(await ensure(new Applier(client), other)).toEqual(['create', 'get', 'patch']);
   expect((await live('there')).spec.workload).toEqual(other.spec.workload);
 });
 
@@ -131,7 +131,7 @@ test('an object deleted in the meantime is created again', async () => {
   const seen = await live('gone');
   await cluster.client.delete(manifestWorks, seen.metadata);
   const desired = work('gone', { workload: { manifests: [configMap('b', {})] } });
-  expect(await ensure(applier, desired, seen)).toEqual(['mergePatch', 'create']);
+  expect(await ensure(applier, desired, seen)).toEqual(['patch', 'create']);
   expect((await live('gone')).spec.workload).toEqual(desired.spec.workload);
 });
 

@@ -44,7 +44,7 @@ export interface EnsureOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-type Client = Pick<KubeClient, 'apply' | 'create' | 'mergePatch' | 'get' | 'delete'>;
+type Client = Pick<KubeClient, 'apply' | 'create' | 'patch' | 'get' | 'delete'>;
 
 /**
  * Writes objects only when they differ from the desired state.
@@ -182,7 +182,7 @@ export class Applier {
     try {
       const merged = overlay(live, desired, createAndMergePatch);
       const patch = mergePatchBetween(live, merged) ?? {};
-      const { metadata } = await this.#client.mergePatch(type, desired.metadata, patch, writeOptions);
+      const { metadata } = await this.#client.patch(type, desired.metadata, patch, { ...writeOptions, planned: live });
       // The server's result equals the existing object.
       if (metadata.resourceVersion === live.metadata.resourceVersion) {
         this.#settle(id, desired, live, options);

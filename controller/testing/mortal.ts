@@ -1,6 +1,6 @@
 import type { KubeClient, ResourceType } from '../../lib/kube/index.ts';
 
-const writing = ['create', 'replace', 'apply', 'mergePatch', 'delete'] as const;
+const writing = ['create', 'replace', 'apply', 'patch', 'mergePatch', 'delete'] as const;
 
 /** A client for a process that dies at a write. */
 export interface MortalClient {

@@ -10,7 +10,7 @@ const hub = useHub(startCluster);
 /** A client that counts the writes of others' methods, and those that fail because something does not exist. */
 function counting(client: KubeClient) {
   const counts = { writes: 0, notFound: 0 };
-  const writes = new Set<PropertyKey>(['apply', 'create', 'mergePatch', 'replace']);
+  const writes = new Set<PropertyKey>(['apply', 'create', 'patch', 'mergePatch', 'replace']);
   const counted = new Proxy(client, {
     get: (target, property) => {
       const value = Reflect.get(target, property, target);

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { ExactInteger } from './exact-json.ts';
 
 // What Go's encoding/json escapes beyond JSON itself, so that the text may stand in HTML and JavaScript.
 const escapes: Readonly<Record<string, string>> = {
@@ -25,6 +26,9 @@ export function canonicalJson(value: unknown): string {
   }
   if (Array.isArray(value)) {
     return `[${value.map(canonicalJson).join(',')}]`;
+  }
+  if (value instanceof ExactInteger) {
+    return value.text;
   }
   const object = value as Record<string, unknown>;
   let text = '';

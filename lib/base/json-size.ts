@@ -1,3 +1,5 @@
+import { ExactInteger } from './exact-json.ts';
+
 const containerBytes = 48;
 const propertyBytes = 16;
 const elementBytes = 8;
@@ -19,6 +21,8 @@ export function jsonSize(value: unknown): number {
       for (const element of next) {
         rest.push(element);
       }
+    } else if (next instanceof ExactInteger) {
+      size += containerBytes + next.text.length;
     } else if (typeof next === 'object' && next !== null) {
       size += containerBytes;
       for (const [key, item] of Object.entries(next)) {

@@ -1,72 +1,73 @@
-/** A JSON merge patch (RFC 7396) of an object: null removes a key, an object is merged, everything else replaces. */
-export type MergePatch = Readonly<Record<string, unknown>>;
+import { isEqual, isMap } from './json-value.ts';
 
 /**
- * The JSON merge patch (RFC 7396) that turns `from` into `to`, or undefined when they are equal. Arrays are replaced as
- * a whole. Keys whose value is undefined count as missing.
+ * A JSON merge patch (RFC 7396) of an object: null removes a key, an object is merged, everything else replaces. A
+ * {@link Replacement} says what RFC 7396 cannot; an API server gets such a patch as JSON Patch ({@link jsonPatchOf}).
+ */
+export type MergePatch = Readonly<Record<string, unknown>>;
+
+/** A value in a {@link MergePatch} that takes the place of what is there as it is, with the nulls in it. */
+export class Replacement {
+  readonly value: unknown;
+
+  constructor(value: unknown) {
+    this.value = value;
+  }
+
+  toJSON(): unknown {
+    return this.value;
+  }
+}
+
+/**
+ * The patch that turns `from` into `to`, or undefined when they are equal. Arrays are replaced as a whole. Keys whose value is
+ * undefined count as missing.
  */
 export function mergePatchBetween(from: object | undefined, to: object): MergePatch | undefined {
-  const patch: Record<string, unknown> = {};
-  const before = (from ?? {}) as Readonly<Record<string, unknown>>;
-  const after = to as Readonly<Record<string, unknown>>;
-  for (const key of Object.keys(before)) {
-    if (before[key] !== undefined && before[key] !== null && (after[key] === undefined || after[key] === null)) {
-      patch[key] = null;
+  const before = new Map<string, unknown>(Object.entries(from ?? {}));
+  const after = new Map<string, unknown>(Object.entries(to));
+  const patch: [string, unknown][] = [];
+  for (const [key, old] of before) {
+    if (old !== undefined && after.get(key) === undefined) {
+      patch.push([key, null]);
     }
   }
-  for (const [key, value] of Object.entries(after)) {
-    if (value === undefined || value === null || isEqual(before[key], value)) {
-      continue;
+  for (const [key, value] of after) {
+    const old = before.get(key);
+    if (value !== undefined && !isEqual(old, value)) {
+      patch.push([key, isMap(value) && isMap(old) ? mergePatchBetween(old, value) : replacing(value)]);
     }
-    patch[key] = isPlain(value) && isPlain(before[key]) ? mergePatchBetween(before[key], value) : value;
   }
-  return Object.keys(patch).length === 0 ? undefined : patch;
+  return patch.length === 0 ? undefined : Object.fromEntries(patch);
 }
 
-/** The value with a JSON merge patch applied; the value itself is not changed. */
+/** The value with a patch applied; the value itself is not changed. */
 export function applyMergePatch(value: unknown, patch: unknown): unknown {
-  if (!isPlain(patch)) {
+  if (patch instanceof Replacement) {
+    return patch.value;
+  }
+  if (!isMap(patch)) {
     return patch;
   }
-  const result: Record<string, unknown> = isPlain(value) ? { ...value } : {};
+  const result = new Map<string, unknown>(isMap(value) ? Object.entries(value) : []);
   for (const [key, item] of Object.entries(patch)) {
     if (item === null) {
-      delete result[key];
+      result.delete(key);
     } else if (item !== undefined) {
-      result[key] = applyMergePatch(result[key], item);
+      result.set(key, applyMergePatch(result.get(key), item));
     }
   }
-  return result;
+  return Object.fromEntries(result);
 }
 
-/** Whether two JSON values are equal; a key whose value is undefined counts as missing. */
-export function isEqual(a: unknown, b: unknown): boolean {
-  if (a === b) {
-    return true;
-  }
-  if (Array.isArray(a)) {
-    return Array.isArray(b) && a.length === b.length && a.every((item, i) => isEqual(item, b[i]));
-  }
-  if (!isPlain(a) || !isPlain(b)) {
+/** API servers drop the nulls of what a merge patch adds, within lists as well. */
+function replacing(value: unknown): unknown {
+  return holdsNull(value) ? new Replacement(value) : value;
+}
+
+function holdsNull(value: unknown): boolean {
+  if (typeof value !== 'object') {
     return false;
   }
-  let open = 0;
-  for (const key of Object.keys(a)) {
-    if (a[key] !== undefined) {
-      open++;
-      if (!isEqual(a[key], b[key])) {
-        return false;
-      }
-    }
-  }
-  for (const key of Object.keys(b)) {
-    if (b[key] !== undefined) {
-      open--;
-    }
-  }
-  return open === 0;
-}
-
-function isPlain(value: unknown): value is Readonly<Record<string, unknown>> {
-  return value !== null && typeof value === 'object' && !Array.isArray(value);
+  return value === null || Object.values(value).some(holdsNull);
 }

@@ -23,7 +23,10 @@ export function kubeStore<T extends StoredObject>(options: {
     read: async (ref, signal) => (await client.get(type, ref, signal)) as unknown as T | undefined,
     create: async (object, signal) =>
       outside(await client.create(type, object as unknown as KubeObject, { fieldManager, signal })),
-    patch: async (ref, patch, signal) => outside(await client.mergePatch(type, ref, patch, { fieldManager, signal })),
+    patch: async (ref, patch, signal, known) => {
+      const planned = known as unknown as KubeObject | undefined;
+      return outside(await client.patch(type, ref, patch, { fieldManager, signal, planned }));
+    },
     delete: (ref, { uid, propagation, resourceVersion }, signal) =>
       client.delete(type, ref, { uid, resourceVersion, propagationPolicy: propagation, signal }),
   };

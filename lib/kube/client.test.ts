@@ -1,5 +1,6 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { mergePatchBetween } from '../base/index.ts';
 import { until } from '../base/testing.ts';
 import { KubeClient } from './client.ts';
 import type { ClientOptions, ObservedRequest } from './client-options.ts';
@@ -52,6 +53,51 @@ test('whoever knows an object asks for nothing but its metadata', async () => {
   expect(made.metadata.resourceVersion).toBe('2');
   const accept = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1';
   expect(server.requests.map(({ headers }) => headers.accept)).toEqual([accept, accept]);
+});
+
+test('integers of 64 bits are written as they were read, and watched', async () => {
+  const text = JSON.stringify({ ...object, data: { id: 1 } }).replace('"id":1', '"id":1234567890123456789');
+  answerWith([200, text], [200, text], [200, `{"type":"ADDED","object":${text}}\n`]);
+  await client.create(configMaps, (await client.get(configMaps, key)) as typeof object);
+  expect(server.requests[1]?.body).toBe(text);
+  const events = await client.watch(configMaps, { namespace: 'ns', resourceVersion: '1' });
+  expect(JSON.stringify((await events.next()).value)).toBe(`{"type":"ADDED","object":${text}}`);
+});
+
+test('a patch is a merge patch, or a JSON Patch where that cannot say it', async () => {
+  answerWith([200, JSON.stringify(object)]);
+  const planned = { ...object, data: { a: 'x' } };
+  const write = (to: object) => client.patch(configMaps, key, mergePatchBetween(planned, to) ?? {}, { planned });
+  await write({ ...planned, data: { b: 'y' } });
+  await write({ ...planned, data: { b: { c: null } } });
+  const [merge, json] = server.requests.map(({ headers, body }) => [headers['content-type'], JSON.parse(body)]);
+  expect(merge).toEqual(['application/merge-patch+json', { data: { a: null, b: 'y' } }]);
+  expect(json).toEqual([
+    'application/json-patch+json',
+    [
+      { op: 'remove', path: '/data/a' },
+      { op: 'add', path: '/data/b', value: { c: null } },
+    ],
+  ]);
+});
+
+test('a JSON Patch that is refused is a conflict if the object has changed since it was made', async () => {
+  const refused = status(422, 'Invalid', 'the server rejected our request due to an error in our request');
+  const patch = mergePatchBetween({ data: {} }, { data: { a: null } }) ?? {};
+  const write = () =>
+    client.patch(configMaps, key, patch, { planned: { ...object, data: {} } }).catch((error: ApiError) => error);
+  answerWith([422, refused], [200, JSON.stringify({ ...object, metadata: { ...key, resourceVersion: '2' } })]);
+  expect(isConflict(await write())).toBe(true);
+  answerWith([422, refused], [404, '']);
+  expect(isConflict(await write())).toBe(true);
+  answerWith([422, refused], [200, JSON.stringify(object)]);
+  expect(await write()).toMatchObject({ status: 422 });
+  // Without knowledge of the object it is read first.
+  server.requests.length = 0;
+  answerWith([200, JSON.stringify({ ...object, data: {} })]);
+  await client.patch(configMaps, key, patch);
+  expect(server.requests.map(({ method }) => method)).toEqual(['GET', 'PATCH']);
+  expect(JSON.parse(server.requests[1]?.body ?? '')).toEqual([{ op: 'add', path: '/data/a', value: null }]);
 });
 
 test('each method sends the request that the API defines', async () => {

@@ -1,5 +1,5 @@
 import type { WebSocket } from 'ws';
-import { TokenBucket } from '../base/index.ts';
+import { jsonPatchOf, type MergePatch, needsJsonPatch, parseJson, TokenBucket } from '../base/index.ts';
 import type {
   ClientOptions,
   DeleteOptions,
@@ -11,7 +11,7 @@ import type {
   WriteOptions,
 } from './client-options.ts';
 import { Discovery } from './discovery.ts';
-import { errorOfUnservedKind, isNotFound } from './errors.ts';
+import { errorOfStalePatch, errorOfUnservedKind, isInvalid, isNotFound } from './errors.ts';
 import { collectionPath, objectPath, withQuery } from './paths.ts';
 import { ConnectionPool, type HttpRequest, type HttpResponse } from './transport/connection.ts';
 import { Credentials } from './transport/credentials.ts';
@@ -264,6 +264,48 @@ export class KubeClient {
     return this.#write({ method: 'PATCH', path, contentType: 'application/merge-patch+json', body: patch }, options);
   }
 
+  /**
+   * Carries out a patch of an object: as JSON merge patch, or as JSON Patch (RFC 6902) where that cannot say it. The latter depends
+   * on what it was made for, `planned`: it is a Conflict if it does not apply to what the object is now.
+   */
+  patch<T extends KubeObject>(
+    type: ResourceType<T>,
+    key: ObjectKey,
+    patch: MergePatch,
+    options: WriteOptions & MetadataOnly & { readonly planned?: T | undefined },
+  ): Promise<KubeObject>;
+  patch<T extends KubeObject>(
+    type: ResourceType<T>,
+    key: ObjectKey,
+    patch: MergePatch,
+    options?: WriteOptions & { readonly planned?: T | undefined },
+  ): Promise<T>;
+  async patch<T extends KubeObject>(
+    type: ResourceType<T>,
+    key: ObjectKey,
+    patch: MergePatch,
+    options: WriteOptions & Partial<MetadataOnly> & { readonly planned?: T | undefined } = {},
+  ): Promise<KubeObject> {
+    if (!needsJsonPatch(patch)) {
+      return this.mergePatch<T>(type, key, patch, options);
+    }
+    const planned = options.planned ?? (await this.get(type, key, options.signal));
+    const body = jsonPatchOf(planned ?? {}, patch);
+    const path = objectPath(type, key, options.subresource);
+    try {
+      return await this.#write({ method: 'PATCH', path, contentType: 'application/json-patch+json', body }, options);
+    } catch (error) {
+      if (!isInvalid(error)) {
+        throw error;
+      }
+      // The API server answers alike what does not apply and what it refuses.
+      const now = await this.get(type, key, options.signal);
+      throw now?.metadata.resourceVersion === planned?.metadata.resourceVersion
+        ? error
+        : errorOfStalePatch(path, error);
+    }
+  }
+
   /** Deletes an object; it being gone already is success. Finalizers may keep it for a while after. */
   async delete(type: ResourceType, key: ObjectKey, options: DeleteOptions = {}): Promise<void> {
     const { uid, resourceVersion, propagationPolicy, gracePeriodSeconds, signal } = options;
@@ -374,7 +416,7 @@ export class KubeClient {
       timeoutMs: this.#timeoutMs,
       idempotent: request.idempotent,
     });
-    return JSON.parse(await response.body.text()) as T;
+    return parseJson(await response.body.text()) as T;
   }
 
   async #sendWithRetries(request: RepeatableRequest, send: Send = (r) => this.#pool.send(r)): Promise<HttpResponse> {

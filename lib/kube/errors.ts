@@ -91,6 +91,15 @@ export function errorOfUnservedKind(type: ResourceType, cause: unknown): ApiErro
   return new ApiError({ status: 404, message, cause });
 }
 
+/** Explains a JSON Patch that was made for what the object is no longer: a Conflict. */
+export function errorOfStalePatch(path: string, cause: unknown): ApiError {
+  return new ApiError({
+    status: 409,
+    message: `PATCH ${path}: the object has changed since the patch was made`,
+    cause,
+  });
+}
+
 /** Builds the error for the Status object of a watch's ERROR event. */
 export function errorFromStatus(what: string, object: unknown): ApiError {
   const status = (object ?? {}) as { code?: number; reason?: string; message?: string; details?: StatusDetails };

@@ -1,3 +1,4 @@
+import { parseJson } from '../base/index.ts';
 import { errorFromStatus } from './errors.ts';
 import type { KubeObject } from './types.ts';
 
@@ -43,7 +44,7 @@ export async function* readWatch<T extends KubeObject>(
   body: AsyncIterable<Uint8Array>,
 ): AsyncGenerator<WatchEvent<T>, void, undefined> {
   for await (const line of readLines(body)) {
-    const event = JSON.parse(line) as { type: string; object: T };
+    const event = parseJson(line) as { type: string; object: T };
     switch (event.type) {
       case 'ADDED':
       case 'MODIFIED':

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { annotations, objectMeta } from '../../lib/argocd/index.ts';
-import { canonicalJson, compareVersions, KeyedMutex, type Logger } from '../../lib/base/index.ts';
+import { canonicalJson, compareVersions, KeyedMutex, type Logger, parseJson } from '../../lib/base/index.ts';
 import { namespaceCreator } from '../../lib/bridge/index.ts';
 import {
   isAlreadyExists,
@@ -58,7 +58,7 @@ export class StandbyWriter {
   parse(kind: ReplicatedKind, data: Uint8Array): KubeObject {
     let object: KubeObject;
     try {
-      object = replicatedObject.parse(JSON.parse(Buffer.from(data).toString('utf8'))) as KubeObject;
+      object = replicatedObject.parse(parseJson(Buffer.from(data).toString('utf8'))) as KubeObject;
     } catch (cause) {
       throw new UnusableObjectError(`not an object of kind ${kind.name}`, { cause });
     }

@@ -227,7 +227,7 @@ export function revisionIn(work: PullWork | undefined): unknown {
 export function mortal(client: KubeClient): { client: KubeClient; death: Promise<void> } {
   const { promise: death, resolve } = Promise.withResolvers<void>();
   let isDead = false;
-  const writes = new Set<PropertyKey>(['apply', 'create', 'mergePatch', 'replace', 'delete']);
+  const writes = new Set<PropertyKey>(['apply', 'create', 'patch', 'mergePatch', 'replace', 'delete']);
   const proxy = new Proxy(client, {
     get: (target, property) => {
       const value = Reflect.get(target, property, target);

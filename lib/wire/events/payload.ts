@@ -1,5 +1,6 @@
 import { randomInt } from 'node:crypto';
 import type { ZodType } from 'zod';
+import { parseJson } from '../../base/index.ts';
 import { WireError } from '../errors.ts';
 import type { WireEvent } from './event.ts';
 import { limitOf, type PayloadLimit } from './limits.ts';
@@ -55,7 +56,7 @@ export function parseLimited(json: Uint8Array, limit: PayloadLimit, what: string
   const bytes = Buffer.from(json.buffer, json.byteOffset, json.byteLength);
   new Structure(bytes, limit.values, what).check();
   try {
-    return JSON.parse(bytes.toString('utf8'));
+    return parseJson(bytes.toString('utf8'));
   } catch {
     throw new WireError('invalid-data', `${what} is not JSON`);
   }

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { MergePatch } from '../../../base/index.ts';
+import { type MergePatch, parseJson } from '../../../base/index.ts';
 import { type Application, applicationSchema } from '../../application.ts';
 import { copiedFrom } from '../../copied-from.ts';
 import { annotations } from '../../names.ts';
@@ -48,7 +48,7 @@ export function withoutNote({ metadata }: Application): MergePatch {
 
 function jsonOf(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch {
     return undefined;
   }
