@@ -1,4 +1,4 @@
-import { applyMergePatch, isEqual, type MergePatch } from '../base/index.ts';
+import { isEqual, isMap, type MergePatch, mergePatchBetween } from '../base/index.ts';
 import type { Application } from './application.ts';
 
 /** What Argo CD says of the operation that it carries out, or carried out last. */
@@ -15,9 +15,54 @@ export function isRunning(application: Application): boolean {
   return isInProgress(state) && state?.finishedAt === undefined;
 }
 
-/** Whether what Argo CD says to have started is this operation; it may have added to it. */
-export function isSameOperation(started: unknown, operation: Readonly<Record<string, unknown>>): boolean {
-  return started !== undefined && isEqual(applyMergePatch(started, operation), started);
+/**
+ * Whether what Argo CD says to have started is the operation that was asked for. Argo CD writes what it has read: two parts are there
+ * even when they are empty, other empty fields are left out, and a retry with a refresh has lost its revision.
+ */
+export function isSameOperation(started: unknown, asked: Operation | undefined): boolean {
+  if (!isMap(started) || asked === undefined) {
+    return false;
+  }
+  const noted = { initiatedBy: {}, retry: {}, ...asked };
+  const isRefreshed = isMap(asked.retry) && asked.retry.refresh === true && isMap(asked.sync);
+  return isAsNoted(noted, started) || (isRefreshed && isAsNoted({ ...noted, sync: unpinned(asked.sync) }, started));
+}
+
+/** The patch that asks for an operation where none is. */
+export function askingFor(operation: Operation): MergePatch {
+  return mergePatchBetween({}, { operation }) ?? {};
+}
+
+type Operation = NonNullable<Application['operation']>;
+
+/** The one field of an operation that Argo CD keeps as it is written, empty parts and nulls too: the user's Helm values. */
+const keptAsWritten = 'valuesObject';
+
+function isAsNoted(asked: unknown, noted: unknown): boolean {
+  if (Array.isArray(asked) && Array.isArray(noted)) {
+    return asked.length === noted.length && asked.every((item, index) => isAsNoted(item, noted[index]));
+  }
+  if (!isMap(asked) || !isMap(noted)) {
+    return isEqual(asked, noted);
+  }
+  const known = new Map(Object.entries(noted));
+  const isNoted = Object.entries(asked).every(([key, value]) => {
+    const found = known.get(key);
+    known.delete(key);
+    const isLeftOut = found === undefined && key !== keptAsWritten && isEmpty(value);
+    return isLeftOut || (key === keptAsWritten ? isEqual(value, found) : isAsNoted(value, found));
+  });
+  return isNoted && [...known.values()].every((value) => value === undefined || value === '');
+}
+
+/** Whether Go leaves a value out. */
+function isEmpty(value: unknown): boolean {
+  return !value || (typeof value === 'object' && Object.keys(value).length === 0);
+}
+
+function unpinned(sync: unknown): unknown {
+  const { revision: _, revisions: __, ...rest } = sync as Readonly<Record<string, unknown>>;
+  return rest;
 }
 
 /**

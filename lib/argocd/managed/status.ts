@@ -1,6 +1,7 @@
 import { digestOf, isEqual, type MergePatch, mergePatchBetween } from '../../base/index.ts';
 import type { Application, ApplicationStatus } from '../application.ts';
 import { agentErrorCondition, annotations, principalConditions } from '../names.ts';
+import { isSameOperation } from '../operation-state.ts';
 import { triggers, triggersOf } from '../triggers.ts';
 
 /** What is known about the hub's own requests at the moment an agent's report arrived. */
@@ -68,7 +69,7 @@ export function ranUnreported(
     typeof state?.startedAt === 'string' &&
     reportedAt !== undefined &&
     state.startedAt > reportedAt &&
-    isEqual(state.operation, hub.operation) &&
+    isSameOperation(state.operation, hub.operation) &&
     !isReported(state.startedAt)
   );
 }

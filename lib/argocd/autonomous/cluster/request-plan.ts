@@ -1,7 +1,7 @@
 import { isEqual, type MergePatch } from '../../../base/index.ts';
 import type { Application } from '../../application.ts';
 import { annotations } from '../../names.ts';
-import { isRunning, isSameOperation, withoutFormerState } from '../../operation-state.ts';
+import { askingFor, isRunning, isSameOperation, withoutFormerState } from '../../operation-state.ts';
 import type { ApplicationMessage } from '../../peer/messages.ts';
 import { triggersOf } from '../../triggers.ts';
 import type { Plan } from '../../writing/plan.ts';
@@ -58,7 +58,7 @@ export function planOwnOperation(
   // Exact: if somebody sets another meanwhile, this one has to wait.
   return update(local, {
     metadata: { resourceVersion: local.metadata.resourceVersion },
-    operation,
+    ...askingFor(operation),
     ...withoutFormerState(local),
   });
 }

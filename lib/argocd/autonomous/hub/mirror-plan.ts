@@ -248,7 +248,7 @@ function leavesRequest(mirror: Application, answer: MergePatch | undefined): boo
  * the mark has to say then that nobody noted it.
  */
 function ranFor({ operation }: Application, { status }: MirrorFields): boolean {
-  return operation !== undefined && isSameOperation(status.operationState?.operation, operation);
+  return isSameOperation(status.operationState?.operation, operation);
 }
 
 /** The mark by which the agent knows, when an operation is asked of it again, that it carried out this one and nobody noted that. */

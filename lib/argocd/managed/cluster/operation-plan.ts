@@ -1,7 +1,6 @@
-import { isEqual } from '../../../base/index.ts';
 import type { Application } from '../../application.ts';
 import { annotations } from '../../names.ts';
-import { withoutFormerState } from '../../operation-state.ts';
+import { askingFor, isSameOperation, withoutFormerState } from '../../operation-state.ts';
 import type { Plan } from '../../writing/plan.ts';
 import { sourceUidOf } from '../copy.ts';
 import { ranUnreported } from '../status.ts';
@@ -27,10 +26,10 @@ export function planOperation(
   }
   const state = local.status?.operationState;
   const hasStarted =
-    before !== undefined && state?.startedAt !== before.startedAt && isEqual(state?.operation, hub.operation);
+    before !== undefined && state?.startedAt !== before.startedAt && isSameOperation(state?.operation, hub.operation);
   if (
     hub.operation === undefined ||
-    isEqual(local.operation, hub.operation) ||
+    isSameOperation(local.operation, hub.operation) ||
     hasStarted ||
     ranUnreported(hub, local, isReported)
   ) {
@@ -39,7 +38,7 @@ export function planOperation(
   if (local.operation !== undefined) {
     return { action: 'later' };
   }
-  return update(local, { ...withoutNote(local), operation: hub.operation, ...withoutFormerState(local) }, true);
+  return update(local, { ...withoutNote(local), ...askingFor(hub.operation), ...withoutFormerState(local) }, true);
 }
 
 /** Decides what to do with an operation that has to wait and is to outlive this program: it is noted on its copy. */

@@ -1,7 +1,7 @@
-import { isEqual } from '../../../base/index.ts';
 import { type InboxOutcome, type ObjectRef, type Runtime, refOf, type View } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
 import { annotations } from '../../names.ts';
+import { isSameOperation } from '../../operation-state.ts';
 import type { ApplicationMessage } from '../../peer/messages.ts';
 import { placeOf } from '../../place.ts';
 import { sourceUidOf } from '../copy.ts';
@@ -104,7 +104,7 @@ export class Operations {
     if (
       message !== undefined &&
       isCopyOf(local, message) &&
-      (local?.operation === undefined || isEqual(local.operation, message.object.operation))
+      (local?.operation === undefined || isSameOperation(local.operation, message.object.operation))
     ) {
       this.#call(ref);
     }

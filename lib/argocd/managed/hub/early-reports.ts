@@ -1,6 +1,6 @@
-import { isEqual } from '../../../base/index.ts';
 import type { Application } from '../../application.ts';
 import { annotations } from '../../names.ts';
+import { isSameOperation } from '../../operation-state.ts';
 import { triggersOf } from '../../triggers.ts';
 import { type AgentReport, type DeliveredRequests, operationMark, triggerMark } from './agent-report.ts';
 
@@ -38,7 +38,7 @@ export class EarlyReports {
     }
     const state = report.message.object.status?.operationState;
     const isNew = state?.startedAt !== hub.status?.operationState?.startedAt;
-    const showsRun = isNew && hub.operation !== undefined && isEqual(state?.operation, hub.operation);
+    const showsRun = isNew && isSameOperation(state?.operation, hub.operation);
     this.#reports.set(id, {
       report,
       answers: {

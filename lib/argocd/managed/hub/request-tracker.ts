@@ -1,6 +1,7 @@
 import { digestOf } from '../../../base/index.ts';
 import type { ObjectRef, ResourceKey } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
+import { isInProgress, isSameOperation } from '../../operation-state.ts';
 import { placeOf } from '../../place.ts';
 import type { AgentApplications } from './agent-applications.ts';
 import { type DeliveredRequests, operationMark, triggerMark } from './agent-report.ts';
@@ -71,7 +72,7 @@ export class RequestTracker {
     }
     this.#operations.set(id, { uid, digest });
     // Seen for the first time, after a restart: when the agent reports progress of it, the agent has it.
-    if (known?.uid === uid || !isInProgress(hub, digest)) {
+    if (known?.uid === uid || !isUnderWay(hub)) {
       peer.request(key, 'set-operation');
     }
   }
@@ -96,8 +97,8 @@ export function deliveredTo(peer: AgentApplications, key: ResourceKey, hub: Appl
   };
 }
 
-/** Whether the agent reported that this operation runs. */
-function isInProgress(hub: Application, digest: string): boolean {
-  const state = hub.status?.operationState;
-  return (state?.phase === 'Running' || state?.phase === 'Terminating') && digestOf(state.operation) === digest;
+/** Whether the agent reported that the operation that is asked for runs. */
+function isUnderWay({ status, operation }: Application): boolean {
+  const state = status?.operationState;
+  return isInProgress(state) && isSameOperation(state?.operation, operation);
 }
