@@ -1,5 +1,8 @@
 import { expect, test } from 'vitest';
+import { anyMap, Random } from '../../e2e/random/index.ts';
 import type { Message } from '../argocd/index.ts';
+import { canonicalJson } from '../base/index.ts';
+import { effort } from '../base/testing.ts';
 import { eventTypes, heartbeatEvent } from '../wire/index.ts';
 import { eventOf, messageOf } from './index.ts';
 
@@ -43,6 +46,25 @@ test.each(messages)('$target $type survives the way over the wire', (message) =>
   expect(event.source).toBe('agent://agent-managed');
   expect(event.extensions).toMatchObject({ resourceid: 'app_1', eventid: 'app_1_2' });
   expect(messageOf(event)).toEqual(message);
+});
+
+test('any values survive the way over the wire', () => {
+  for (let seed = 1; seed <= effort(500, 20_000); seed++) {
+    const random = new Random(seed);
+    const [values, more, reported] = [anyMap(random, 5), anyMap(random, 4), anyMap(random, 4)];
+    const application = {
+      metadata: { ...object.metadata, labels: { constructor: 'x', toString: '' }, annotations: { valueOf: 'ü' } },
+      spec: { ...object.spec, source: { helm: { valuesObject: values } }, sources: [{ helm: { valuesObject: more } }] },
+      operation: { sync: { source: { helm: { valuesObject: more } } } },
+      status: {
+        sync: { comparedTo: { source: { helm: { valuesObject: reported } } } },
+        history: [{ source: reported }],
+      },
+    };
+    const message: Message = { target: 'application', type: 'status-update', ...ids, object: application };
+    const arrived = messageOf(eventOf(message, ''));
+    expect(canonicalJson(arrived), `seed ${seed}`).toBe(canonicalJson(message));
+  }
 });
 
 test('the type and the subject are those of the originals', () => {

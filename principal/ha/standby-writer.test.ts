@@ -76,3 +76,13 @@ test('what is equal to the cache and is going on the active hub alone is deleted
   expect(written).toEqual([]);
   expect(deleted).toEqual(['web-1']);
 });
+
+test('integers of 64 bits and nulls of the other hub are written as they came', async () => {
+  const text = JSON.stringify(web({ spec: { source: { id: 1, n: null } } })).replace(
+    '"id":1',
+    '"id":1234567890123456789',
+  );
+  const { writer, written } = writerOn(web({ spec: { source: { id: 1234567890123456800, n: null } } }));
+  await writer.put(kind, writer.parse(kind, Buffer.from(text)), signal);
+  expect(JSON.stringify(written)).toContain('"source":{"id":1234567890123456789,"n":null}');
+});

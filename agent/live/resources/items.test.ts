@@ -177,3 +177,11 @@ test(`random lists are as if they had been read whole, seed ${seed}`, async () =
     expect(JSON.parse(await listed(text, { length })), `round ${round}`).toEqual(expected);
   }
 });
+
+test('integers of 64 bits in rows are shown as the API server has them', async () => {
+  const id = '1234567890123456789';
+  const rows = `[{"cells":["mine",${id}],"object":{"metadata":{"name":"mine"},"data":{"id":${id}}}}]`;
+  const table = `{"kind":"Table","rows":${rows}}`;
+  expect(await shownLine(`{"type":"ADDED","object":${table}}`, shows, 'Object')).toContain(`"rows":${rows}`);
+  expect(await listed(table, { rowObjects: 'None' })).toContain(`"cells":["mine",${id}]`);
+});

@@ -1,3 +1,4 @@
+import { parseJson } from '../../../lib/base/index.ts';
 import type { KubeObject } from '../../../lib/kube/index.ts';
 import { type ListItem, ListSplitter, noList } from './list-splitter.ts';
 import { readObject, readRow } from './object-digest.ts';
@@ -136,7 +137,7 @@ class ShownItems {
 
 /** What may be shown of a line of a watch; undefined when that is nothing. */
 export async function shownLine(line: string, shows: Shows, rowObjects: RowObjects): Promise<string | undefined> {
-  const event = JSON.parse(line) as { type?: string; object?: KubeObject & Table };
+  const event = parseJson(line) as { type?: string; object?: KubeObject & Table };
   const { type = '', object } = event;
   // Bookmarks and errors contain no objects.
   if (type === 'BOOKMARK' || type === 'ERROR') {
@@ -189,7 +190,7 @@ function emptyList(text: string): object {
 }
 
 function withoutObject({ block, start, end }: ListItem, rowObjects: RowObjects): string {
-  return JSON.stringify(rowWithoutObject(JSON.parse(block.toString('utf8', start, end)) as Row, rowObjects));
+  return JSON.stringify(rowWithoutObject(parseJson(block.toString('utf8', start, end)) as Row, rowObjects));
 }
 
 function rowWithoutObject(row: Row, rowObjects: RowObjects): object {
