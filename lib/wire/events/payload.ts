@@ -41,7 +41,7 @@ const bytesPerValue = 16;
 
 /**
  * Parses JSON from a peer. What it holds is counted before, in one pass over the bytes, so that parsing takes less than
- * 50 ms and a bounded amount of memory. Empty data reads as the empty object, as it does for Go peers.
+ * 100 ms and a bounded amount of memory. Empty data reads as the empty object, as it does for Go peers.
  *
  * @param what names the JSON in errors
  * @throws WireError `too-large` or `invalid-data`
