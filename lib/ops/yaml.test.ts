@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
+import { parseJson } from '../base/index.ts';
 import { effort } from '../base/testing.ts';
 import { printYaml } from './index.ts';
 
@@ -143,4 +144,11 @@ test(`random texts are the same for YAML 1.1 and 1.2, seed ${seed}`, () => {
     const key = text === '<<' ? 'merge' : text;
     expectSame({ [key]: text, list: [text] }, `seed ${seed}, round ${round}`);
   }
+});
+
+test('integers of 64 bits are printed as they were read', () => {
+  const text = '{"a":1234567890123456789,"b":[-9007199254740993,{"c":9007199254740993}]}';
+  expect(printYaml(parseJson(text))).toBe(
+    'a: 1234567890123456789\nb:\n  - -9007199254740993\n  - c: 9007199254740993\n',
+  );
 });

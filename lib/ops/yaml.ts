@@ -1,4 +1,5 @@
 import { Document, visit } from 'yaml';
+import { ExactInteger } from '../base/index.ts';
 
 /** Texts of one line that some version may read as a number, a time or a merge: `0o17`, `1e3`, `12:30`, `<<`. */
 const mayDiffer = /^([-+.0-9][^\n]*|<<|=)$/;
@@ -7,13 +8,16 @@ const hasBlankLine = /^[ \t]+$/m;
 /** Line breaks of YAML 1.1 only, and the mark that is dropped at the beginning of a text. */
 const special = /[\u0085\u2028\u2029\ufeff]/g;
 
+/** As the library prints integers that are no numbers of JavaScript. */
+const withBigIntegers = (_key: unknown, value: unknown) => (value instanceof ExactInteger ? BigInt(value.text) : value);
+
 /**
  * Prints a value as YAML that readers of YAML 1.1 (kubectl, Helm) and of YAML 1.2 read as the same value. Ends with a line
  * break.
  */
 export function printYaml(value: unknown): string {
   // Version 1.1 quotes its own words, such as `no`. They contain those of version 1.2.
-  const document = new Document(value, { version: '1.1', aliasDuplicateObjects: false });
+  const document = new Document(value, withBigIntegers, { version: '1.1', aliasDuplicateObjects: false });
   visit(document, {
     Scalar: (_, scalar) => {
       const { value: text } = scalar;
