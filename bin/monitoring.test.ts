@@ -74,6 +74,7 @@ function principal(): Registry {
   haMetrics(registry, new HaStateMachine(), {
     followers: () => 0,
     lag: () => ({ objects: 0, ms: 0 }),
+    refused: () => 0,
     isFollowing: () => false,
     lastSequence: () => 0,
     isFenced: () => true,

@@ -85,10 +85,10 @@ async function mayProceed(ctl: Ctl, what: string, consequence: string): Promise<
 /** A status in a format. @throws FatalError for other formats */
 export function shownStatus(status: HAStatusResponse, format: string, now: number): string {
   const { state, preferredRole, peerAddress, peerReachable, peerState } = status;
-  const { connectedReplicas, connectedAgents } = status;
+  const { connectedReplicas, connectedAgents, problems } = status;
   const [at, sequence] = [Number(status.lastEventTimestamp), Number(status.lastSequenceNum)];
   if (format === 'json') {
-    const fields = {
+    const fields: Record<string, string | number | boolean | string[]> = {
       state,
       preferred_role: preferredRole,
       peer_address: peerAddress,
@@ -98,6 +98,7 @@ export function shownStatus(status: HAStatusResponse, format: string, now: numbe
       last_event_timestamp: at,
       last_sequence_num: sequence,
       connected_agents: connectedAgents,
+      ...(problems.length === 0 ? {} : { problems }),
     };
     const filled = Object.entries(fields).filter(([, value]) => value !== '' && value !== 0 && value !== false);
     return jsonText(Object.fromEntries(filled), 2);
@@ -113,6 +114,7 @@ export function shownStatus(status: HAStatusResponse, format: string, now: numbe
       lasteventtimestamp: at,
       lastsequencenum: sequence,
       connectedagents: connectedAgents,
+      ...(problems.length === 0 ? {} : { problems }),
     });
   }
   if (format !== 'text') {
@@ -129,5 +131,6 @@ export function shownStatus(status: HAStatusResponse, format: string, now: numbe
     line('Connected Agents:', String(connectedAgents)),
     ...(at > 0 ? [line('Last Event:', `${Math.floor(now / 1_000) - at}s ago`)] : []),
     ...(sequence > 0 ? [line('Last Sequence:', String(sequence))] : []),
+    ...problems.map((problem) => line('Problem:', problem)),
   ].join('\n')}\n`;
 }

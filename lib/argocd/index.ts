@@ -100,3 +100,4 @@ export {
 export { hasCredentials, isForRepository, repositoryUrls } from './repository-use.ts';
 export { applicationAdmission, applicationRouter, isSkipped, type RoutingOptions, withoutMirrors } from './routing.ts';
 export { versionOfImage } from './version.ts';
+export { ConflictBackoff } from './writing/conflict-backoff.ts';

@@ -48,6 +48,8 @@ export const annotations = {
   preferredRole: 'argocd-agent.argoproj-labs.io/preferred-role',
   /** On that Lease: the state of the principal that follows the other hub. */
   followerState: 'argocd-agent.argoproj-labs.io/follower-state',
+  /** On the same Lease: what was changed on the standby hub and cannot be put back, as JSON. */
+  changedOnStandby: 'argocd-agent.argoproj-labs.io/changed-on-standby',
   /** `true` on ConfigMap `argocd-agent-deleted-objects`: a standby has had everything since this hub became active. */
   isFollowed: 'argocd-agent.argoproj-labs.io/is-followed',
   /** kubectl's own; meaningless on another cluster. */

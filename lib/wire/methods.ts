@@ -21,6 +21,8 @@ export const replicationPaths = {
   snapshot: '/replicationapi.Replication/GetSnapshot',
   status: '/replicationapi.Replication/Status',
   confirm: '/replicationapi.Replication/ConfirmMissingResources',
+  /** Not in argocd-agent. */
+  refused: '/replicationapi.Replication/ReportRefused',
 } as const;
 
 /** The method paths of the administration of a pair of principals. */

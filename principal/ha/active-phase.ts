@@ -34,6 +34,8 @@ export interface PhaseContext {
 export interface ActiveHub {
   readonly source: ReplicationSource;
   connectedAgents(): number;
+  /** Why a whole kind takes no part; undefined when all do. */
+  problem(): string | undefined;
   /** Whether other principals of this hub are known to live. */
   hasPeers(): boolean;
   /**
@@ -72,11 +74,12 @@ export async function startActiveHub(
   const { caches, agents, method, blocklist, principalUid, replicas } = inputs;
   const applicationSets = await startApplicationSets({ ...program, logger });
   const engine = startEngine(settings, { ...program, signal: writing.signal }, inputs, loggers, env);
+  const kinds = replicatedKinds(caches, applicationSets.informer);
   const agentsOf = (object: KubeObject) =>
     engine.hub.agentOf(object as Parameters<typeof engine.hub.agentOf>[0]) ??
     (isMirror(object) ? object.metadata.namespace : undefined);
   const source = new ReplicationSource({
-    kinds: replicatedKinds(caches, applicationSets),
+    kinds: applicationSets.problem === undefined ? kinds : kinds.filter(({ name }) => name !== 'ApplicationSet'),
     client,
     principalUid,
     namespace: settings.flags.namespace,
@@ -96,6 +99,11 @@ export async function startActiveHub(
     sent: () => metrics.forwarded(),
     logger,
     signal: program.signal,
+  });
+  applicationSets.onListed(() => {
+    for (const kind of kinds.filter(({ name }) => name === 'ApplicationSet')) {
+      source.begin(kind);
+    }
   });
   // It does not know what users change, and would say that its standby has everything.
   const unfollow = replicas?.onCutOff((why) => source.end(why));
@@ -122,6 +130,7 @@ export async function startActiveHub(
       snapshot: (connection) => source.snapshot(connection),
       status: (connection) => source.status(connection),
       confirm: (request, connection) => source.confirm(request, connection),
+      refused: (resources, connection) => source.refused(resources, connection),
     },
   });
   program.health(undefined);
@@ -129,6 +138,7 @@ export async function startActiveHub(
   return {
     source,
     connectedAgents: () => servers.connectedAgents().length,
+    problem: () => applicationSets.problem,
     hasPeers: () => replicas !== undefined && replicas.directory.peers().length > 0,
     async stop(why) {
       const mayWrite = why !== 'lost';

@@ -65,7 +65,21 @@ function setUp() {
       const object = JSON.parse(Buffer.from(data).toString());
       return `${sequenceNum} ${type.split('.').at(-1)} ${object.metadata.name} ${object.text ?? ''}`.trim();
     });
-  return { follower, put, remove, seen, sent, ends, acknowledged, state, drain: () => drain() };
+  const refuse = (...names: string[]) =>
+    follower.refuses(new Map(names.map((name) => [`Application/agent1/${name}`, { kind, object: objects.get(name) }])));
+  return {
+    follower,
+    put,
+    remove,
+    refuse,
+    mayHave: (name: string) => follower.mayHave(kind, objects.get(name) as KubeObject),
+    seen,
+    sent,
+    ends,
+    acknowledged,
+    state,
+    drain: () => drain(),
+  };
 }
 
 test('nothing is sent before the snapshot was taken; then only the newest state of each object', () => {
@@ -92,7 +106,7 @@ test('numbers have no gaps, whatever is left out while a connection is full', ()
     put(`b${turn % 3}`, String(turn));
   }
   expect(seen()).toEqual(['1 spec-update a 1']);
-  expect(follower.lag).toBe(5);
+  expect(follower.lag, 'objects, not states').toBe(4);
   state.takes = true;
   drain();
   expect(seen().slice(1)).toEqual([
@@ -102,7 +116,7 @@ test('numbers have no gaps, whatever is left out while a connection is full', ()
     '5 spec-update b1 49',
   ]);
   follower.acknowledged(4n);
-  expect(acknowledged).toEqual(['a', 'a', 'b2', 'b0']);
+  expect(acknowledged).toEqual(['a', 'b2', 'b0']);
   expect(follower.lag).toBe(1);
   expect(follower.lagMs).toBeGreaterThan(0);
   follower.acknowledged(5n);
@@ -133,4 +147,74 @@ test('a standby that takes no snapshot in time is sent away', () => {
   vi.advanceTimersByTime(60_000);
   vi.useRealTimers();
   expect(ends.map(({ code }) => code)).toEqual([grpcStatus.deadlineExceeded]);
+});
+
+test('an object that is not acknowledged holds up itself alone, however often others change', () => {
+  const { follower, put, seen } = setUp();
+  follower.acknowledged(0n);
+  put('refused');
+  for (let turn = 1; turn <= 3_000; turn++) {
+    put(`a${turn % 50}`, String(turn));
+  }
+  expect(seen().at(-1)).toBe('3001 spec-update a0 3000');
+  expect(follower.lag).toBe(51);
+});
+
+test('more objects than the window has go on beside one that the standby refuses, which is neither marked nor forgotten', () => {
+  const { follower, put, remove, refuse, mayHave, acknowledged, sent } = setUp();
+  follower.acknowledged(0n);
+  put('refused', 'one');
+  refuse('refused');
+  for (let turn = 1; turn <= 3_000; turn++) {
+    put(`a${turn}`);
+    follower.acknowledged(BigInt(sent.length));
+  }
+  expect(sent.length).toBe(3_001);
+  expect(follower.lag).toBe(1);
+  expect(mayHave('refused')).toBe(false);
+  expect(acknowledged).not.toContain('refused');
+  put('refused', 'two');
+  follower.acknowledged(3_002n);
+  expect(follower.lag, 'its new state is refused, too').toBe(1);
+  refuse();
+  expect(follower.lag).toBe(0);
+  expect(acknowledged.at(-1)).toBe('refused');
+  put('gone');
+  refuse('gone');
+  remove('gone');
+  follower.acknowledged(3_004n);
+  expect(follower.lag).toBe(1);
+  refuse();
+  expect(follower.lag).toBe(0);
+});
+
+test('what a standby refuses of its first snapshot counts as not acknowledged', () => {
+  const { follower, put, refuse, mayHave, acknowledged } = setUp();
+  put('other');
+  refuse('refused');
+  follower.acknowledged(0n);
+  expect(follower.lag).toBe(2);
+  expect(acknowledged).toEqual([]);
+  follower.acknowledged(1n);
+  expect(acknowledged).toEqual(['other']);
+  expect(mayHave('other')).toBe(true);
+  expect(follower.lag).toBe(1);
+});
+
+test('for how long an object lags is counted from its oldest state that is not acknowledged', () => {
+  vi.useFakeTimers();
+  try {
+    const { follower, put } = setUp();
+    follower.acknowledged(0n);
+    put('a', '1');
+    vi.advanceTimersByTime(1_000);
+    put('a', '2');
+    expect(follower.lagMs).toBe(1_000);
+    follower.acknowledged(1n);
+    expect(follower.lagMs).toBe(0);
+    vi.advanceTimersByTime(500);
+    expect(follower.lagMs).toBe(500);
+  } finally {
+    vi.useRealTimers();
+  }
 });

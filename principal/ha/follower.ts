@@ -11,6 +11,7 @@ import {
   type ReplicaStream,
 } from '../../lib/wire/index.ts';
 import type { ReplicatedKind } from './kinds.ts';
+import { replicatedKey } from './news.ts';
 
 /** An object that a standby has to hear of. */
 export interface DirtyObject {
@@ -21,9 +22,20 @@ export interface DirtyObject {
   readonly since: number;
 }
 
-interface Sent extends DirtyObject {
+/** The place of an object in the window of what was sent and is not acknowledged. */
+interface Place {
+  readonly kind: ReplicatedKind;
+  /** The oldest state that is not acknowledged. */
+  oldest: SentState;
+  /** The last one that was sent. */
+  newest: SentState;
+}
+
+interface SentState {
   readonly sequence: bigint;
-  readonly now: KubeObject | undefined;
+  readonly since: number;
+  /** Undefined when it was deleted. */
+  readonly object: KubeObject | undefined;
 }
 
 /** What a {@link Follower} needs. */
@@ -34,12 +46,12 @@ export interface FollowerOptions {
   /** It has taken its first snapshot. */
   ready(): void;
   acknowledged(kind: ReplicatedKind, object: KubeObject): void;
-  /** What it lacks is less than before. */
+  /** What it lacks may be less than before. */
   progressed(): void;
   closed(): void;
 }
 
-/** Bounds what a standby that does not acknowledge makes us keep of sent events; the rest waits as names of objects. */
+/** Objects in the window, without those that the standby refuses. The rest waits as names of objects. */
 const mostUnacknowledged = 1_000;
 
 /**
@@ -52,7 +64,9 @@ export class Follower implements ReplicaHandlers {
   readonly stream: ReplicaStream;
   readonly #options: FollowerOptions;
   readonly #dirty = new Map<string, DirtyObject>();
-  #unacknowledged: Sent[] = [];
+  readonly #window = new Map<string, Place>();
+  /** What the standby cannot write, by {@link replicatedKey}: acknowledgements do not stand for it. */
+  #refused: ReadonlySet<string> = new Set();
   #sequence = 0n;
   #acknowledgedUpTo = 0n;
   #isReady = false;
@@ -84,24 +98,54 @@ export class Follower implements ReplicaHandlers {
 
   /** Objects whose state it has not acknowledged. */
   get lag(): number {
-    return this.#dirty.size + this.#unacknowledged.length;
+    let count = this.#dirty.size;
+    for (const key of this.#window.keys()) {
+      count += this.#dirty.has(key) ? 0 : 1;
+    }
+    return count;
+  }
+
+  /** Objects that it cannot write. */
+  get refused(): ReadonlySet<string> {
+    return this.#refused;
   }
 
   /** For how long the oldest of them has been out of step, ms. */
   get lagMs(): number {
     const [first] = this.#dirty.values();
-    const since = Math.min(first?.since ?? Infinity, this.#unacknowledged[0]?.since ?? Infinity);
+    let since = first?.since ?? Infinity;
+    for (const { oldest } of this.#window.values()) {
+      since = Math.min(since, oldest.since);
+    }
     return since === Infinity ? 0 : performance.now() - since;
   }
 
-  /** Whether the object has changed since it was sent. */
-  isDirty(kind: ReplicatedKind, object: KubeObject): boolean {
-    return this.#dirty.has(keyOf(kind, object));
+  /** Whether the standby may have the object as it is: it has not changed since it was sent, and is not refused. */
+  mayHave(kind: ReplicatedKind, object: KubeObject): boolean {
+    const key = replicatedKey(kind, object.metadata);
+    return !this.#dirty.has(key) && !this.#refused.has(key);
+  }
+
+  /**
+   * The standby cannot write these objects, and no others.
+   * @param objects as this hub has them, with the kind, by {@link replicatedKey}
+   */
+  refuses(
+    objects: ReadonlyMap<string, { readonly kind: ReplicatedKind; readonly object: KubeObject | undefined }>,
+  ): void {
+    this.#refused = new Set(objects.keys());
+    for (const [key, { kind, object }] of objects) {
+      if (!this.#window.has(key)) {
+        const state = { sequence: 0n, since: performance.now(), object };
+        this.#window.set(key, { kind, oldest: state, newest: state });
+      }
+    }
+    this.#settle();
   }
 
   /** The object has changed, or is gone. */
   changed(kind: ReplicatedKind, last: KubeObject): void {
-    const key = keyOf(kind, last);
+    const key = replicatedKey(kind, last.metadata);
     const since = this.#dirty.get(key)?.since ?? performance.now();
     this.#dirty.set(key, { kind, last, since });
     this.#send();
@@ -123,15 +167,7 @@ export class Follower implements ReplicaHandlers {
       this.#options.ready();
     }
     this.#acknowledgedUpTo = sequence > this.#acknowledgedUpTo ? sequence : this.#acknowledgedUpTo;
-    const done = this.#unacknowledged.findIndex((sent) => sent.sequence > this.#acknowledgedUpTo);
-    const count = done < 0 ? this.#unacknowledged.length : done;
-    for (const { kind, now } of this.#unacknowledged.splice(0, count)) {
-      if (now !== undefined) {
-        this.#options.acknowledged(kind, now);
-      }
-    }
-    this.#send();
-    this.#options.progressed();
+    this.#settle();
   }
 
   closed(): void {
@@ -139,9 +175,31 @@ export class Follower implements ReplicaHandlers {
     this.#options.closed();
   }
 
+  /** Takes what is acknowledged out of the window. */
+  #settle(): void {
+    const upTo = this.#acknowledgedUpTo;
+    for (const [key, place] of this.#window) {
+      if (this.#refused.has(key) || place.oldest.sequence > upTo) {
+        continue;
+      }
+      const isNewest = place.newest.sequence <= upTo;
+      const { object } = isNewest ? place.newest : place.oldest;
+      if (object !== undefined) {
+        this.#options.acknowledged(place.kind, object);
+      }
+      if (isNewest) {
+        this.#window.delete(key);
+      } else {
+        place.oldest = place.newest;
+      }
+    }
+    this.#send();
+    this.#options.progressed();
+  }
+
   #send(): void {
-    while (this.#isReady && !this.#isFull && this.#unacknowledged.length < mostUnacknowledged && !this.stream.ended) {
-      const [next] = this.#dirty;
+    while (this.#isReady && !this.#isFull && !this.stream.ended) {
+      const next = this.#next();
       if (next === undefined) {
         return;
       }
@@ -149,7 +207,8 @@ export class Follower implements ReplicaHandlers {
       this.#dirty.delete(key);
       const now = currentState(dirty);
       this.#sequence++;
-      this.#unacknowledged.push({ ...dirty, sequence: this.#sequence, now });
+      const state: SentState = { sequence: this.#sequence, since: dirty.since, object: now };
+      this.#window.set(key, { kind: dirty.kind, oldest: this.#window.get(key)?.oldest ?? state, newest: state });
       this.#isFull = !this.stream.send({
         event: this.#eventOf(dirty, now),
         agentName: this.#options.agentOf(dirty.kind, now ?? dirty.last),
@@ -161,16 +220,24 @@ export class Follower implements ReplicaHandlers {
     }
   }
 
+  /** What is to be sent next: when the window is full, only what has its place there already. */
+  #next(): [string, DirtyObject] | undefined {
+    // Each refused object has a place.
+    const isFull = this.#window.size - this.#refused.size >= mostUnacknowledged;
+    for (const next of this.#dirty) {
+      if (!isFull || this.#window.has(next[0])) {
+        return next;
+      }
+    }
+    return undefined;
+  }
+
   #eventOf({ kind, last }: DirtyObject, now: KubeObject | undefined) {
     const type = now === undefined ? eventTypes.delete : eventTypes.specUpdate;
     const origin = { source: principalSource, principalUid: this.#options.principalUid };
     const object = (now ?? last) as KubeObject & { metadata: { uid: string; resourceVersion: string } };
     return encodeEvent(objectEvent(kind.target as ObjectTarget, type, sentObject(object) as typeof object, origin));
   }
-}
-
-function keyOf(kind: ReplicatedKind, { metadata: { namespace = '', name } }: KubeObject): string {
-  return `${kind.name}/${namespace}/${name}`;
 }
 
 /** The object as the cache has it; undefined when it is gone or takes part no more. */

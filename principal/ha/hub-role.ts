@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import { annotations } from '../../lib/argocd/index.ts';
 import { becomes, compareVersions, type Logger, wellKnown } from '../../lib/base/index.ts';
 import { retryForever, startInformer } from '../../lib/bridge/index.ts';
@@ -16,10 +17,12 @@ export interface HubRole {
   readonly current: HubRoleName;
   /** The state of the principal of this hub that follows the other one, if that is not this one and has said so. */
   readonly followerState: HaState | undefined;
+  /** What that one cannot put back of what was changed on this hub, by name. */
+  readonly changedHere: readonly string[];
   /** Changes the role; false, and nothing changes, when it is not `from` any more. @throws when that cannot be recorded */
   change(from: HubRoleName, to: HubRoleName): Promise<boolean>;
-  /** This principal follows the other hub: tells the others its state. */
-  report(state: HaState): void;
+  /** This principal follows the other hub: tells the others its state, and what it cannot put back. */
+  report(state: HaState, changedHere?: readonly string[]): void;
   /** Calls the listener after each change of the role or of the follower's state. Returns the function that ends this. */
   subscribe(listener: () => void): () => void;
 }
@@ -27,6 +30,7 @@ export interface HubRole {
 /** The role of a hub with one principal, which decides at each start by what it prefers, as in argocd-agent. */
 export class OwnRole implements HubRole {
   readonly followerState = undefined;
+  readonly changedHere = [];
   #current: HubRoleName;
   readonly #listeners = new Set<() => void>();
 
@@ -60,6 +64,9 @@ export class OwnRole implements HubRole {
 }
 
 const name = 'argocd-agent.hub-role';
+/** Objects that the Lease names, and a refusal to promote. */
+export const mostNamed = 20;
+const names = z.array(z.string().max(600)).max(mostNamed);
 
 /** What {@link SharedRole} needs. */
 export interface SharedRoleOptions {
@@ -80,7 +87,7 @@ export class SharedRole implements HubRole {
   readonly #options: SharedRoleOptions;
   readonly #listeners = new Set<() => void>();
   #lease: Lease;
-  #toReport: HaState | undefined;
+  #toReport: Record<string, string> | undefined;
   #isReporting = false;
 
   private constructor(options: SharedRoleOptions, lease: Lease) {
@@ -115,13 +122,25 @@ export class SharedRole implements HubRole {
     return haStates.find((known) => known === state);
   }
 
+  get changedHere(): readonly string[] {
+    const text = this.#lease.metadata.annotations?.[annotations.changedOnStandby] ?? '[]';
+    try {
+      return names.parse(JSON.parse(text));
+    } catch {
+      return [];
+    }
+  }
+
   change(from: HubRoleName, to: HubRoleName): Promise<boolean> {
     return this.#annotate((lease) => (roleIn(lease) === from ? { [annotations.hubRole]: to } : undefined));
   }
 
   /** The newest state is recorded; a failure is tried again with the next one. */
-  report(state: HaState): void {
-    this.#toReport = state;
+  report(state: HaState, changedHere: readonly string[] = []): void {
+    this.#toReport = {
+      [annotations.followerState]: state,
+      [annotations.changedOnStandby]: JSON.stringify(changedHere.slice(0, mostNamed)),
+    };
     if (!this.#isReporting) {
       this.#isReporting = true;
       void this.#report().finally(() => {
@@ -137,12 +156,12 @@ export class SharedRole implements HubRole {
 
   async #report(): Promise<void> {
     while (this.#toReport !== undefined) {
-      const state = this.#toReport;
+      const notes = this.#toReport;
       this.#toReport = undefined;
       try {
-        await this.#annotate(() => ({ [annotations.followerState]: state }));
+        await this.#annotate(() => notes);
       } catch (error) {
-        this.#options.logger.warn({ error, state }, 'the other principals of this hub are not told the state');
+        this.#options.logger.warn({ error, notes }, 'the other principals of this hub are not told the state');
       }
     }
   }

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import type { Logger } from '../../lib/base/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import type { KubeObject } from '../../lib/kube/index.ts';
 import { type IncomingChange, IncomingChanges } from './incoming-changes.ts';
@@ -14,13 +15,14 @@ const change = (name: string, sequence: number, text = ''): IncomingChange => ({
   sequence: BigInt(sequence),
 });
 
-function setUp() {
+function setUp(log: Logger = logger) {
   const written: string[] = [];
   const done: number[] = [];
   const full: boolean[] = [];
+  const refusals: string[][] = [];
   const failing = new Set<string>();
   const held = new Map<string, PromiseWithResolvers<void>>();
-  const changes = new IncomingChanges({
+  const changes: IncomingChanges = new IncomingChanges({
     write: async ({ ref: { name }, object }) => {
       await held.get(name)?.promise;
       if (failing.has(name)) {
@@ -30,7 +32,8 @@ function setUp() {
     },
     done: (sequence) => done.push(Number(sequence)),
     full: (isFull) => full.push(isFull),
-    logger,
+    refused: () => refusals.push([...changes.refused.keys()]),
+    logger: log,
   });
   const stop = new AbortController();
   const running = changes.run(stop.signal);
@@ -38,7 +41,7 @@ function setUp() {
     stop.abort();
     return running;
   };
-  return { changes, written, done, full, failing, held, end };
+  return { changes, written, done, full, refusals, failing, held, end };
 }
 
 test('a number is done when all before it are; a failed write is repeated until it succeeds', async () => {
@@ -107,5 +110,69 @@ test('the stream is not read on while too many objects wait', async () => {
   expect(full).toEqual([true]);
   failing.clear();
   await until(() => expect(full).toEqual([true, false]));
+  await end();
+});
+
+test('an object that is refused again and again is named once, and holds up no number once the active hub knows of it', async () => {
+  const said: string[] = [];
+  const { changes, done, refusals, failing, end } = setUp({
+    ...logger,
+    warn: (_, text) => said.push(text),
+    info: (_, text) => said.push(text),
+  });
+  failing.add('a');
+  changes.add(change('a', 1));
+  changes.add(change('b', 2));
+  await until(() => expect(refusals).toEqual([['Application/one/a']]));
+  expect(changes.holdingUp).toBe(1);
+  expect(done.at(-1)).toBe(0);
+  changes.excuse(['Application/one/a']);
+  expect([done.at(-1), changes.holdingUp, changes.lag]).toEqual([2, 0, 1]);
+  changes.add(change('a', 3, 'new'));
+  changes.add(change('c', 4));
+  await until(() => expect(done.at(-1)).toBe(4));
+  await until(() => expect(changes.lag).toBe(1));
+  expect(said).toHaveLength(1);
+  failing.delete('a');
+  changes.add(change('a', 5, 'newer'));
+  await until(() => expect(refusals.at(-1)).toEqual([]));
+  expect([changes.lag, said.length]).toEqual([0, 2]);
+  await end();
+});
+
+test('while the active hub is being told, only what it knew before is held apart', async () => {
+  const { changes, done, refusals, failing, end } = setUp();
+  failing.add('a');
+  changes.add(change('a', 1));
+  await until(() => expect(refusals).toHaveLength(1));
+  changes.excuse(changes.refused.keys());
+  expect(done.at(-1)).toBe(1);
+  failing.delete('a');
+  changes.add(change('a', 2));
+  await until(() => expect(changes.lag).toBe(0));
+  changes.excuseOnly([]);
+  failing.add('a');
+  changes.add(change('a', 3));
+  changes.skip(4n);
+  expect(done.at(-1)).toBe(2);
+  await end();
+});
+
+test('refused objects that are long in failing leave the others their turns, and the stream is read on', async () => {
+  const { changes, written, full, refusals, failing, held, end } = setUp();
+  for (let name = 0; name < 20; name++) {
+    failing.add(`a${name}`);
+    changes.add(change(`a${name}`, name + 1));
+  }
+  await until(() => expect(refusals.at(-1)).toHaveLength(20));
+  const hanging = Promise.withResolvers<void>();
+  for (let name = 0; name < 20; name++) {
+    held.set(`a${name}`, hanging);
+    changes.add(change(`a${name}`, name + 21));
+  }
+  changes.add(change('other', 41));
+  await until(() => expect(written).toContain('other '));
+  expect(full).toEqual([]);
+  hanging.resolve();
   await end();
 });

@@ -43,25 +43,7 @@ const clusterSecretTarget = 'clustersecret';
  * The kinds of the hub that a standby gets, in the order in which it needs them. Objects with the label
  * `argocd-agent.argoproj-labs.io/ignore-sync: "true"` are of one hub alone.
  */
-export function replicatedKinds(
-  caches: PrincipalCaches,
-  applicationSets: Informer<KubeObject> | undefined,
-): ReplicatedKind[] {
-  const all = () => true;
-  const kind = (
-    name: ReplicatedKind['name'],
-    target: string,
-    type: ResourceType,
-    informer: Informer<KubeObject>,
-    includes: (object: KubeObject) => boolean = all,
-  ): ReplicatedKind => ({
-    name,
-    target,
-    type,
-    informer,
-    includes: (object) => !isKeptOut(object) && includes(object),
-    yields: name === 'ClusterSecret',
-  });
+export function replicatedKinds(caches: PrincipalCaches, applicationSets: Informer<KubeObject>): ReplicatedKind[] {
   const ofSecrets = caches.Secrets as unknown as Informer<KubeObject>;
   const keys = caches['GPG keys'] as unknown as Informer<KubeObject>;
   return [
@@ -69,11 +51,26 @@ export function replicatedKinds(
     kind('GPGKey', targets.gpgKey, configMaps, keys, ({ metadata }) => metadata.name === wellKnown.gpgKeysConfigMap),
     kind('AppProject', targets.appProject, argoAppProjects, caches.AppProjects),
     kind('Repository', targets.repository, secrets, ofSecrets, (secret) => isRepository(secret as RepositorySecret)),
-    ...(applicationSets === undefined
-      ? []
-      : [kind('ApplicationSet', targets.applicationSet, hubApplicationSets, applicationSets)]),
+    kind('ApplicationSet', targets.applicationSet, hubApplicationSets, applicationSets),
     kind('Application', targets.application, argoApplications, caches.Applications),
   ];
+}
+
+function kind(
+  name: ReplicatedKind['name'],
+  target: string,
+  type: ResourceType,
+  informer: Informer<KubeObject>,
+  includes: (object: KubeObject) => boolean = () => true,
+): ReplicatedKind {
+  return {
+    name,
+    target,
+    type,
+    informer,
+    includes: (object) => !isKeptOut(object) && includes(object),
+    yields: name === 'ClusterSecret',
+  };
 }
 
 function isAgentsCluster({ metadata: { labels } }: KubeObject): boolean {
@@ -113,6 +110,9 @@ export const unreadableReason = 'it cannot be read now';
 
 /** What argocd-agent's principal says of a cluster Secret that it has not made itself: it is not asked again. */
 export const notTellingReason = 'resource could not be serialized';
+
+/** Why nothing is told of an object whose kind the active hub cannot list. Once it can, it ends the stream, and all is compared. */
+export const notListedReason = 'objects of this kind cannot be listed';
 
 /** The ApplicationSet that makes an Application, if it is replicated, too. */
 export function applicationSetOf({ metadata }: KubeObject, kinds: readonly ReplicatedKind[]): KubeObject | undefined {

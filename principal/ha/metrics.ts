@@ -18,6 +18,8 @@ export interface StandbyMetrics {
 export interface HaFigures {
   followers(): number;
   lag(): { readonly objects: number; readonly ms: number };
+  /** Objects that a standby cannot write. */
+  refused(): number;
   isFollowing(): boolean;
   lastSequence(): number;
   isFenced(): boolean;
@@ -73,6 +75,11 @@ export function haMetrics(registry: Registry, machine: HaStateMachine, figures: 
     'argocd_principal_replication_lag_seconds',
     'For how long the oldest of these objects has been out of step',
     () => figures.lag().ms / 1000,
+  );
+  gauge(
+    'argocd_principal_replication_objects_refused',
+    'Objects that a standby cannot write, and tries on: its API server refuses them again and again',
+    figures.refused,
   );
   gauge('argocd_principal_ha_fenced', 'Whether a Lease keeps both hubs from being active at the same time', () =>
     figures.isFenced() ? 1 : 0,

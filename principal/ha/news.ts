@@ -24,7 +24,12 @@ export class News {
   }
 
   isTouched(kind: ReplicatedKind, ref: ObjectKey): boolean {
-    return this.#touched?.has(replicatedKey(kind, ref)) === true;
+    return this.isTouchedKey(replicatedKey(kind, ref));
+  }
+
+  /** The same, by {@link replicatedKey}. */
+  isTouchedKey(key: string): boolean {
+    return this.#touched?.has(key) === true;
   }
 
   /** Something cannot be followed event by event. */

@@ -12,12 +12,15 @@ import { type HaMetrics, haMetrics } from './metrics.ts';
 import { RoleChanges } from './role-changes.ts';
 import type { HaSettings } from './settings.ts';
 import type { Standby } from './standby.ts';
-import { startStandbyHub } from './standby-phase.ts';
+import { type StandbyHub, startStandbyHub } from './standby-phase.ts';
 import { HaStateMachine } from './states.ts';
 import { haStatus, type KnownPeer } from './status.ts';
 
 const unfenced =
   'nothing keeps both principals from being active at the same time (split brain): promote one only when the other has been demoted or has stopped, or set --ha-lease-kubeconfig';
+
+/** How long an order to promote may wait for the comparison with what the other hub had last, ms. */
+const comparisonMs = 5_000;
 
 /** What {@link runPair} needs. */
 export interface HaPairOptions {
@@ -82,6 +85,7 @@ class Pair {
    */
   #bothHad: ReadonlySet<string> | undefined;
   #standby: Standby | undefined;
+  #standbyHub: StandbyHub | undefined;
   #peer: KnownPeer = { isReachable: false, state: undefined };
   /** What runs, and for which role; it ends when the hub has another one. */
   #phase = new AbortController();
@@ -103,11 +107,13 @@ class Pair {
       machine: this.#machine,
       program,
       flags: settings.flags,
+      changedHere: async () => (await this.#standby?.changedHere(comparisonMs, program.signal)) ?? role.changedHere,
       logger: this.#logger,
     });
     this.#metrics = haMetrics(options.program.registry, this.#machine, {
       followers: () => this.#active?.source.followers.length ?? 0,
       lag: () => this.#lag(),
+      refused: () => this.#refused().length,
       isFollowing: () => this.#standby?.isConnected === true,
       lastSequence: () => Number(this.#standby?.lastSequence ?? 0n),
       isFenced: () => lease !== undefined,
@@ -115,7 +121,7 @@ class Pair {
     this.#machine.subscribe((now, before) => {
       this.#logger.info({ state: now, before }, `this principal of the pair is ${now}`);
       if (this.#standby !== undefined && now !== 'active') {
-        role.report(now);
+        this.#report();
       }
       this.#showHealth();
     });
@@ -153,6 +159,8 @@ class Pair {
       standby: this.#standby,
       peer: this.#peer,
       lag: this.#lag(),
+      refused: this.#refused(),
+      problem: this.#active?.problem() ?? this.#standbyHub?.problem(),
       fencing: this.#lease?.description ?? `none: ${unfenced}`,
     });
   }
@@ -254,16 +262,18 @@ class Pair {
             }
             this.#standby = standby;
             if (standby !== undefined) {
-              this.#role.report(this.#machine.current);
+              this.#report();
             }
           },
           disconnected: (peer) => {
             this.#peer = peer;
           },
+          changedHere: () => this.#report(),
           isPromoted: () => this.#role.current !== 'standby',
         },
       );
       this.#isServing = true;
+      this.#standbyHub = hub;
       this.#showHealth();
       await hub.ended;
       this.#bothHad = hub.bothHad();
@@ -275,6 +285,7 @@ class Pair {
       this.#isServing = false;
       this.#unregister(registered);
       this.#standby = undefined;
+      this.#standbyHub = undefined;
       this.#peer = { isReachable: false, state: undefined };
     }
   }
@@ -348,6 +359,17 @@ class Pair {
 
   #lag(): { readonly objects: number; readonly ms: number } {
     return this.#active?.source.lag ?? this.#standby?.lag ?? { objects: 0, ms: 0 };
+  }
+
+  #refused(): readonly string[] {
+    return this.#active?.source.refusedObjects ?? this.#standby?.refusedObjects ?? [];
+  }
+
+  /** This principal follows the other hub: the others of this hub are told what they need to know. */
+  #report(): void {
+    if (this.#standby !== undefined) {
+      this.#role.report(this.#machine.current, this.#standby.unrestored);
+    }
   }
 
   #registered(): ReadonlySet<string> {

@@ -12,10 +12,12 @@ import type {
 } from '../../proto/gen/replicationapi/replication.ts';
 import { DeletedObjects } from './deleted-objects.ts';
 import { Follower, sentObject } from './follower.ts';
+import { mostRefused } from './incoming-changes.ts';
 import {
   deletedHereReason,
   isKeptOut,
   keptOutReason,
+  notListedReason,
   type ReplicatedKind,
   unreadableReason,
   wasOnBothHubs,
@@ -32,6 +34,7 @@ const objectsPerTurn = 200;
 
 /** What {@link ReplicationSource} needs to know of the principal. */
 export interface ReplicationSourceOptions {
+  /** A kind that comes later is told to {@link ReplicationSource.begin}. */
   readonly kinds: readonly ReplicatedKind[];
   readonly client: Pick<KubeClient, 'get' | 'mergePatch'>;
   readonly principalUid: string;
@@ -72,6 +75,8 @@ export interface Undelivered {
  */
 export class ReplicationSource {
   readonly #options: ReplicationSourceOptions;
+  /** In the order in which a standby needs them. */
+  readonly #kinds: ReplicatedKind[];
   readonly #followers = new Map<object, Follower>();
   readonly #deletions: WorkQueue;
   readonly #onBothHubs: OnBothHubs;
@@ -83,7 +88,9 @@ export class ReplicationSource {
 
   constructor(options: ReplicationSourceOptions) {
     this.#options = options;
-    const { kinds, client, namespace, logger, signal } = options;
+    const { client, namespace, logger, signal } = options;
+    const kinds = [...options.kinds];
+    this.#kinds = kinds;
     this.#deletedHere = new DeletedObjects({ client, namespace, logger, signal });
     this.#onBothHubs = new OnBothHubs({ kinds, client, logger });
     this.#deletions = new WorkQueue({
@@ -102,24 +109,26 @@ export class ReplicationSource {
     void this.#deletions.run(signal);
     void this.#onBothHubs.run(signal);
     for (const kind of kinds) {
-      kind.informer.subscribe({
-        added: (now, isInitial) => isInitial || this.#changed(kind, now),
-        updated: (old, now) => {
-          if (kind.includes(now)) {
-            this.#changed(kind, now);
-          } else if (kind.includes(old)) {
-            this.#gone(kind, old);
-          }
-        },
-        deleted: (last) => this.#gone(kind, last),
-      });
+      this.#follow(kind);
     }
-    this.#compare(options.bothHadBefore ?? new Set());
+    this.#compare(kinds);
+  }
+
+  /** The objects of a kind take part that did not before. Standbys start over, as its events alone would leave out what is there. */
+  begin(kind: ReplicatedKind): void {
+    this.#kinds.splice(
+      this.#kinds.findIndex(({ name }) => name === 'Application'),
+      0,
+      kind,
+    );
+    this.#follow(kind);
+    this.#compare([kind]);
+    this.end(`objects of kind ${kind.name} are replicated from now on`);
   }
 
   /** Objects that both hubs have had, by key: those that are here, and those that were deleted here. */
   bothHad(): ReadonlySet<string> {
-    return new Set([...this.#deletedHere.added, ...keysOnBothHubs(this.#options.kinds)]);
+    return new Set([...this.#deletedHere.added, ...keysOnBothHubs(this.#kinds)]);
   }
 
   /** The standbys that follow now. */
@@ -164,7 +173,7 @@ export class ReplicationSource {
       ready: () => {
         logger.info({ peer: stream.address, identity }, 'a standby has taken the snapshot and follows');
         this.#deletedHere.followed();
-        this.#onBothHubs.addAll((kind, object) => !follower.isDirty(kind, object));
+        this.#onBothHubs.addAll((kind, object) => follower.mayHave(kind, object));
       },
       acknowledged: (kind, object) => this.#onBothHubs.add(kind, object),
       progressed: () => this.#progressed(),
@@ -199,7 +208,7 @@ export class ReplicationSource {
     }
     const principalResources: Resource[] = [];
     let written = 0;
-    for (const kind of this.#options.kinds) {
+    for (const kind of this.#kinds) {
       for (const object of kind.informer.list()) {
         if (!kind.includes(object)) {
           continue;
@@ -252,6 +261,31 @@ export class ReplicationSource {
     };
   }
 
+  /** Objects that a standby says that it cannot write: acknowledgements do not stand for them. @throws GrpcError when there are too many */
+  refused(resources: readonly Resource[], connection: object): void {
+    const follower = this.#followers.get(connection);
+    if (follower === undefined) {
+      throw new GrpcError(grpcStatus.failedPrecondition, 'this connection has no stream of events');
+    }
+    if (resources.length > mostRefused) {
+      throw new GrpcError(grpcStatus.invalidArgument, `more than ${mostRefused} objects are refused`);
+    }
+    const refused = new Map<string, { kind: ReplicatedKind; object: KubeObject | undefined }>();
+    for (const { kind: kindName, namespace, name } of resources) {
+      const kind = this.#kinds.find((one) => one.name === kindName);
+      if (kind !== undefined && name !== '') {
+        const found = kind.informer.get({ namespace, name });
+        refused.set(replicatedKey(kind, { namespace, name }), { kind, object: found });
+      }
+    }
+    follower.refuses(refused);
+  }
+
+  /** Objects that standbys cannot write, by {@link replicatedKey}. */
+  get refusedObjects(): string[] {
+    return [...new Set(this.followers.flatMap(({ refused }) => [...refused]))];
+  }
+
   /**
    * Resolves when every standby has acknowledged everything, at once when none follows, or after `ms`.
    * @param catchesUp also what the API server has taken before this call and the caches have not
@@ -296,16 +330,32 @@ export class ReplicationSource {
   }
 
   /** What is not here any more was deleted while this principal could not see it. */
-  #compare(before: ReadonlySet<string>): void {
-    const gone = new Set(before);
-    for (const kind of before.size > 0 ? this.#options.kinds : []) {
+  #compare(kinds: readonly ReplicatedKind[]): void {
+    const gone = new Set(this.#options.bothHadBefore);
+    for (const kind of gone.size > 0 ? kinds : []) {
       for (const { metadata } of kind.informer.list()) {
         gone.delete(replicatedKey(kind, metadata));
       }
     }
     for (const key of gone) {
-      this.#deletedHere.add(key);
+      if (kinds.some(({ name }) => key.startsWith(`${name}/`))) {
+        this.#deletedHere.add(key);
+      }
     }
+  }
+
+  #follow(kind: ReplicatedKind): void {
+    kind.informer.subscribe({
+      added: (now, isInitial) => isInitial || this.#changed(kind, now),
+      updated: (old, now) => {
+        if (kind.includes(now)) {
+          this.#changed(kind, now);
+        } else if (kind.includes(old)) {
+          this.#gone(kind, old);
+        }
+      },
+      deleted: (last) => this.#gone(kind, last),
+    });
   }
 
   #progressed(): void {
@@ -316,8 +366,8 @@ export class ReplicationSource {
 
   /** @throws when that takes longer than `ms` */
   async #cachesCaughtUp(ms: number): Promise<void> {
-    const { kinds, signal } = this.#options;
-    const caches = [...new Set(kinds.map(({ informer }) => informer))];
+    const { signal } = this.#options;
+    const caches = [...new Set(this.#kinds.map(({ informer }) => informer))];
     await withDeadline(signal, ms, (late) => Promise.all(caches.map((cache) => cache.caughtUp(late))));
   }
 
@@ -337,7 +387,7 @@ export class ReplicationSource {
     if (!kind.includes(last)) {
       return;
     }
-    if (wasOnBothHubs(last, this.#options.kinds)) {
+    if (wasOnBothHubs(last, this.#kinds)) {
       this.#deletedHere.add(replicatedKey(kind, last.metadata));
     }
     if (this.#followers.size > 0) {
@@ -348,7 +398,7 @@ export class ReplicationSource {
 
   async #deleted(key: string, signal: AbortSignal): Promise<void> {
     const [kindName, namespace, name, uid] = JSON.parse(key) as [string, string, string, string];
-    const kind = this.#options.kinds.find((one) => one.name === kindName);
+    const kind = this.#kinds.find((one) => one.name === kindName);
     if (kind !== undefined && !(await this.#isKeptOut(kind, { namespace, name }, signal))) {
       const last = { metadata: { namespace, name, uid } };
       this.#lastChange = Math.floor(Date.now() / 1000);
@@ -368,9 +418,9 @@ export class ReplicationSource {
     isDeletedHere: ((key: string) => boolean) | undefined,
   ): Promise<ConfirmMissingResourceResult> {
     const { namespace, name } = resource;
-    const kind = this.#options.kinds.find((one) => one.name === resource.kind);
+    const kind = this.#kinds.find((one) => one.name === resource.kind);
     if (kind === undefined || name === '') {
-      return unknown(resource, `objects of kind ${JSON.stringify(resource.kind.slice(0, 64))} are not replicated`);
+      return unknown(resource, notListedReason);
     }
     const found = kind.informer.get({ namespace, name });
     if (found !== undefined && kind.includes(found)) {

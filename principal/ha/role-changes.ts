@@ -8,7 +8,13 @@ import { forgetDeletedObjects } from './deleted-objects.ts';
 import { nobodyFollows } from './follower-lease.ts';
 import { type HubRole, type HubRoleName, roleLeft } from './hub-role.ts';
 import type { Undelivered } from './replication-source.ts';
-import { demotionObjection, type HaState, type HaStateMachine, promotionObjection } from './states.ts';
+import {
+  changedHereObjection,
+  demotionObjection,
+  type HaState,
+  type HaStateMachine,
+  promotionObjection,
+} from './states.ts';
 
 /** How long a promotion waits for the Lease; argocd-agentctl waits 30 s for the answer. */
 const promotionMs = 25_000;
@@ -22,6 +28,8 @@ export interface RoleChangesOptions {
   readonly machine: HaStateMachine;
   readonly program: RunningProgram;
   readonly flags: PrincipalFlags;
+  /** What was changed on this standby hub and cannot be put back, by name. @throws Error when that cannot be compared */
+  changedHere(): Promise<readonly string[]>;
   readonly logger: Logger;
 }
 
@@ -45,9 +53,11 @@ export class RoleChanges {
   }
 
   /** Resolves with the state when this principal is active. @throws GrpcError that says why it is not */
-  promote(force: boolean): Promise<string> {
-    const objection = promotionObjection(this.#options.machine.current, force);
-    return this.#obey('promotion', { from: 'standby', to: 'promoting', objection });
+  async promote(force: boolean): Promise<string> {
+    const { machine } = this.#options;
+    const changed = force || promotionObjection(machine.current, force) ? undefined : await this.#changedHere();
+    const objection = promotionObjection(machine.current, force) ?? changed;
+    return await this.#obey('promotion', { from: 'standby', to: 'promoting', objection });
   }
 
   /** Resolves with the state when no principal of this hub is active. @throws GrpcError that says why that cannot be */
@@ -124,6 +134,14 @@ export class RoleChanges {
   end(): void {
     for (const order of [this.#orders.promotion, this.#orders.demotion]) {
       order?.reject(new GrpcError(grpcStatus.unavailable, 'the principal is shutting down'));
+    }
+  }
+
+  async #changedHere(): Promise<string | undefined> {
+    try {
+      return changedHereObjection(await this.#options.changedHere());
+    } catch (error) {
+      return `it is not known whether objects were changed on this hub: ${(error as Error).message}; try again, or promote with force`;
     }
   }
 

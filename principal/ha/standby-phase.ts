@@ -1,3 +1,4 @@
+import { aborted } from '../../lib/base/index.ts';
 import type { KubeClient } from '../../lib/kube/index.ts';
 import { type ClientTls, GrpcError, grpcStatus } from '../../lib/wire/index.ts';
 import type { PrincipalCredentials } from '../credentials.ts';
@@ -10,6 +11,7 @@ import type { PhaseContext } from './active-phase.ts';
 import { recordModes } from './agent-modes.ts';
 import { startApplicationSets } from './application-sets.ts';
 import { asFollower } from './follower-lease.ts';
+import { KeptObjects } from './kept-objects.ts';
 import { replicatedKinds } from './kinds.ts';
 import { keysOnBothHubs } from './on-both-hubs.ts';
 import { Standby } from './standby.ts';
@@ -23,19 +25,26 @@ export interface StandbyListener {
   follows(standby: Standby | undefined): void;
   /** The other hub cannot be followed; what is known of it. */
   disconnected(peer: KnownPeer): void;
+  /** Other objects than before were changed here and cannot be put back. */
+  changedHere(): void;
   /** Whether this hub is about to become active. */
   isPromoted(): boolean;
+}
+
+/** A principal of a standby hub while it runs. */
+export interface StandbyHub {
+  readonly ended: Promise<unknown>;
+  bothHad(): ReadonlySet<string>;
+  /** Why a whole kind takes no part; undefined when all do. */
+  problem(): string | undefined;
 }
 
 /**
  * Starts to follow the other hub; of several principals one does, see {@link asFollower}. Agents may log in and are refused when they
  * open their stream, as with argocd-agent's. Resolves when agents are answered, with the end of the phase and, at any time, the
- * objects that both hubs have had ({@link keysOnBothHubs}).
+ * objects that both hubs have had ({@link keysOnBothHubs}), and why this hub cannot become equal.
  */
-export async function startStandbyHub(
-  context: PhaseContext,
-  listener: StandbyListener,
-): Promise<{ readonly ended: Promise<unknown>; readonly bothHad: () => ReadonlySet<string> }> {
+export async function startStandbyHub(context: PhaseContext, listener: StandbyListener): Promise<StandbyHub> {
   const { settings, ha, program, loggers, machine, metrics } = context;
   const { flags } = settings;
   const { client, signal } = program;
@@ -44,8 +53,9 @@ export async function startStandbyHub(
   const { caches, credentials, agents, method, blocklist } = inputs;
   blocklist.follow(caches['blocked certificates'], () => undefined);
   const applicationSets = await startApplicationSets({ client, logger, signal, failed: program.failed });
-  const kinds = replicatedKinds(caches, applicationSets);
+  const kinds = replicatedKinds(caches, applicationSets.informer);
   const bothHad = () => keysOnBothHubs(kinds);
+  const problem = () => applicationSets.problem;
   const refuse = () => refusalIn(machine.current) ?? 'this principal is about to become active';
   const refused = (): never => {
     throw new GrpcError(grpcStatus.unavailable, refuse());
@@ -87,34 +97,40 @@ export async function startStandbyHub(
         snapshot: async () => refused(),
         status: () => ({ currentSequenceNum: 0n, pendingEvents: 0, lastEventUnix: 0n, connectedReplicas: 0 }),
         confirm: async () => refused(),
+        refused,
       },
     },
     logger,
     signal,
   });
-  const closed = new Promise<void>((resolve) => {
-    signal.addEventListener('abort', () => void server.close().then(resolve), { once: true });
-  });
+  // The phase may have ended meanwhile.
+  const closed = aborted(signal).then(() => server.close());
   const { peer } = ha;
   if (peer === undefined) {
     logger.warn({ hint: 'set --ha-peer-address' }, 'this principal is not active, and follows no other one');
-    return { ended: closed, bothHad };
+    return { ended: closed, bothHad, problem };
   }
   let modes: ReadonlyMap<string, string> = new Map();
   const isManaged = (namespace: string) =>
     modes.get(namespace) === 'managed' || (flags['destination-based-mapping'] && modes.get(namespace) !== 'autonomous');
   const follow = async (writer: KubeClient, following: AbortSignal) => {
+    const standbyWriter = new StandbyWriter({
+      client: writer,
+      namespace: flags.namespace,
+      isManaged,
+      applicationSetUid: (ref) => applicationSets.informer.get(ref)?.metadata.uid,
+      logger,
+    });
+    const kept = new KeptObjects({ writer: standbyWriter, refused: () => listener.changedHere(), logger });
+    for (const kind of kinds) {
+      kept.follow(kind);
+    }
     const standby = new Standby({
       server: peer.address,
       tls: () => clientTls(settings, credentials),
       kinds,
-      writer: new StandbyWriter({
-        client: writer,
-        namespace: flags.namespace,
-        isManaged,
-        applicationSetUid: (ref) => applicationSets?.get(ref)?.metadata.uid,
-        logger,
-      }),
+      writer: standbyWriter,
+      kept,
       agents: (known) => {
         modes = known;
         void recordModes(known, {
@@ -136,6 +152,7 @@ export async function startStandbyHub(
       metrics,
       logger,
     });
+    applicationSets.onListed(() => standby.compareAgain());
     listener.follows(standby);
     await standby.run(following);
     listener.follows(undefined);
@@ -143,7 +160,7 @@ export async function startStandbyHub(
   const followed = flags['enable-replicas']
     ? asFollower({ flags, program, logger, signal }, follow)
     : follow(client, signal);
-  return { ended: Promise.all([closed, followed]), bothHad };
+  return { ended: Promise.all([closed, followed]), bothHad, problem };
 }
 
 /** argocd-agent's principals, too, show their server certificate when they follow another one. */

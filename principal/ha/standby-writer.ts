@@ -3,15 +3,18 @@ import { annotations, objectMeta } from '../../lib/argocd/index.ts';
 import { canonicalJson, compareVersions, KeyedMutex, type Logger, parseJson } from '../../lib/base/index.ts';
 import { namespaceCreator } from '../../lib/bridge/index.ts';
 import {
+  configMaps,
   isAlreadyExists,
   isNotFound,
   type KubeClient,
   type KubeObject,
   type ObjectKey,
   type OwnerReference,
+  secrets,
 } from '../../lib/kube/index.ts';
 import { principalFieldManager } from '../namespaces.ts';
 import { isApplicationSet, isKeptOut, type ReplicatedKind, saysOnBothHubs } from './kinds.ts';
+import { replicatedKey } from './news.ts';
 
 /** An object of the other hub; everything but the parts that are looked at is kept as it came. */
 const replicatedObject = z.looseObject({
@@ -19,6 +22,17 @@ const replicatedObject = z.looseObject({
   kind: z.string().optional(),
   metadata: objectMeta,
 });
+
+/** What the API server keeps of a Secret, or of a ConfigMap, until it is deleted. */
+type Fastened = KubeObject & {
+  readonly type?: string;
+  readonly immutable?: boolean;
+  readonly data?: object;
+  readonly binaryData?: object;
+};
+
+/** The type of a Secret that names none. */
+const opaque = 'Opaque';
 
 /** Metadata that belongs to one API server, or to one hub. */
 type Fields = Record<string, unknown> & { metadata: Record<string, unknown> };
@@ -36,7 +50,7 @@ export class StandbyWriter {
   readonly #options: StandbyWriterOptions;
   readonly #turns = new KeyedMutex();
   readonly #createNamespace: (name: string, signal: AbortSignal) => Promise<void>;
-  /** The version that was written last, until the cache has it. */
+  /** The version that was written last, by {@link replicatedKey}. */
   readonly #written = new Map<string, string>();
 
   constructor(options: StandbyWriterOptions) {
@@ -77,29 +91,63 @@ export class StandbyWriter {
   }
 
   /**
-   * Makes the standby's object equal to the active hub's.
+   * Makes the standby's object equal to the active hub's. Resolves with whether it had to be written.
    * @param isCurrent false when something newer about the object has come meanwhile: nothing is written then
    * @param fromCache compare with the cache first, and read the object only when it differs
+   * @param isOurs it was equal to the active hub's before, whatever it says now
    */
   put(
     kind: ReplicatedKind,
     object: KubeObject,
     signal: AbortSignal,
-    { fromCache = false, isCurrent = () => true }: { fromCache?: boolean; isCurrent?: () => boolean } = {},
-  ): Promise<void> {
-    const key = keyOf(kind, object.metadata);
+    {
+      fromCache = false,
+      isCurrent = () => true,
+      isOurs = false,
+    }: { fromCache?: boolean; isCurrent?: () => boolean; isOurs?: boolean } = {},
+  ): Promise<boolean> {
+    const key = replicatedKey(kind, object.metadata);
     return this.#turns.run(key, async () => {
       signal.throwIfAborted();
       if (!isCurrent() || !kind.includes(object)) {
-        return;
+        return false;
       }
       const cached = fromCache ? this.#cached(kind, object.metadata) : undefined;
       if (cached !== undefined && isGoing(cached) === isGoing(object) && this.#isEqual(kind, object, cached)) {
-        return;
+        return false;
       }
       const local = await this.#options.client.get(kind.type, object.metadata, signal);
-      await this.#write(kind, object, local, signal);
+      return await this.#write(kind, object, local, isOurs, signal);
     });
+  }
+
+  /**
+   * Whether nobody has changed the standby's object since it was made equal to the active hub's, as far as the cache knows.
+   * @param wanted the active hub's; only asked for when it has to be compared
+   * @param isOurs see {@link put}
+   */
+  isInStep(kind: ReplicatedKind, ref: ObjectKey, wanted: () => KubeObject, isOurs: boolean): boolean {
+    const local = kind.informer.get(ref);
+    const written = this.#written.get(replicatedKey(kind, ref));
+    const version = local?.metadata.resourceVersion ?? '';
+    // As the API server has made it, which may leave out or add something each time.
+    if (local !== undefined && written !== undefined && (compareVersions(version, written) ?? 1) <= 0) {
+      return true;
+    }
+    const object = wanted();
+    if (!kind.includes(object)) {
+      return true;
+    }
+    if (local === undefined) {
+      return isGoing(object);
+    }
+    const isItsOwn = isKeptOut(local) || (!isOurs && isForeign(kind, local));
+    return isItsOwn || (isGoing(local) === isGoing(object) && this.#isEqual(kind, object, local));
+  }
+
+  /** What was written is not what the active hub has now: {@link isInStep} compares. */
+  forget(key: string): void {
+    this.#written.delete(key);
   }
 
   /** Deletes the standby's object, at once: no program of the standby has to clean up after it. */
@@ -110,7 +158,7 @@ export class StandbyWriter {
     { isCurrent = () => true }: { isCurrent?: () => boolean } = {},
   ): Promise<void> {
     const { client } = this.#options;
-    return this.#turns.run(keyOf(kind, ref), async () => {
+    return this.#turns.run(replicatedKey(kind, ref), async () => {
       signal.throwIfAborted();
       const local = isCurrent() ? await client.get(kind.type, ref, signal) : undefined;
       if (local === undefined || isKeptOut(local) || !kind.includes(local) || isForeign(kind, local)) {
@@ -124,25 +172,28 @@ export class StandbyWriter {
     kind: ReplicatedKind,
     object: KubeObject,
     local: KubeObject | undefined,
+    isOurs: boolean,
     signal: AbortSignal,
-  ): Promise<void> {
+  ): Promise<boolean> {
     if (local === undefined) {
-      if (!isGoing(object)) {
-        await this.#create(kind, object, signal);
+      if (isGoing(object)) {
+        return false;
       }
-      return;
+      await this.#create(kind, object, signal);
+      return true;
     }
-    if (isKeptOut(local) || isForeign(kind, local)) {
-      return;
+    if (isKeptOut(local) || (!isOurs && isForeign(kind, local))) {
+      return false;
     }
     const { client } = this.#options;
-    if (isGoing(local) && !isGoing(object)) {
+    if (!isGoing(object) && (isGoing(local) || !isReplaceable(kind, object, local))) {
       // Here it is still the one that was deleted on the active hub before.
       await this.#delete(kind, local, signal);
       await this.#create(kind, object, signal);
-      return;
+      return true;
     }
-    if (!this.#isEqual(kind, object, local)) {
+    const isEqual = this.#isEqual(kind, object, local);
+    if (!isEqual) {
       const fields = this.#fieldsOf(kind, object);
       const { uid, resourceVersion, finalizers = [] } = local.metadata;
       if (isGoing(local)) {
@@ -153,9 +204,11 @@ export class StandbyWriter {
       const now = await client.replace(kind.type, next, { fieldManager: principalFieldManager, signal });
       this.#wrote(kind, now);
     }
-    if (isGoing(object) && !isGoing(local)) {
+    const isDue = isGoing(object) && !isGoing(local);
+    if (isDue) {
       await client.delete(kind.type, local.metadata, { uid: local.metadata.uid, signal });
     }
+    return isDue || !isEqual;
   }
 
   async #create(kind: ReplicatedKind, object: KubeObject, signal: AbortSignal): Promise<void> {
@@ -183,6 +236,7 @@ export class StandbyWriter {
   async #delete(kind: ReplicatedKind, local: KubeObject, signal: AbortSignal): Promise<void> {
     const { client } = this.#options;
     const { uid, finalizers = [] } = local.metadata;
+    this.#written.delete(replicatedKey(kind, local.metadata));
     try {
       if (finalizers.length > 0) {
         const patch = { metadata: { uid, finalizers: null } };
@@ -198,22 +252,18 @@ export class StandbyWriter {
 
   /** The object in the cache, unless the cache is behind what was written here. */
   #cached(kind: ReplicatedKind, ref: ObjectKey): KubeObject | undefined {
-    const key = keyOf(kind, ref);
+    const key = replicatedKey(kind, ref);
     const cached = kind.informer.get(ref);
     const written = this.#written.get(key);
     if (written === undefined) {
       return cached;
     }
     const version = cached?.metadata.resourceVersion;
-    if (version === undefined || (compareVersions(version, written) ?? -1) < 0) {
-      return undefined;
-    }
-    this.#written.delete(key);
-    return cached;
+    return version === undefined || (compareVersions(version, written) ?? -1) < 0 ? undefined : cached;
   }
 
   #wrote(kind: ReplicatedKind, { metadata }: KubeObject): void {
-    this.#written.set(keyOf(kind, metadata), metadata.resourceVersion ?? '');
+    this.#written.set(replicatedKey(kind, metadata), metadata.resourceVersion ?? '');
   }
 
   #isEqual(kind: ReplicatedKind, object: KubeObject, local: KubeObject): boolean {
@@ -285,11 +335,22 @@ function isForeign(kind: ReplicatedKind, local: KubeObject): boolean {
   return kind.yields && !saysOnBothHubs(local);
 }
 
+/** Whether the API server lets the one be replaced by the other in place. Of the kinds here it holds Secrets and ConfigMaps fast. */
+function isReplaceable(kind: ReplicatedKind, object: KubeObject, local: KubeObject): boolean {
+  const { plural } = kind.type;
+  if (plural !== secrets.plural && plural !== configMaps.plural) {
+    return true;
+  }
+  const [next, now] = [object as Fastened, local as Fastened];
+  const hasOtherType = plural === secrets.plural && (next.type ?? opaque) !== (now.type ?? opaque);
+  const isOther = (field: 'data' | 'binaryData' | 'immutable') =>
+    canonicalJson(next[field] ?? {}) !== canonicalJson(now[field] ?? {});
+  return (
+    !hasOtherType && !(now.immutable === true && (isOther('data') || isOther('binaryData') || isOther('immutable')))
+  );
+}
+
 /** Whether its deletion has begun, and something holds it. */
 function isGoing({ metadata }: KubeObject): boolean {
   return metadata.deletionTimestamp !== undefined;
-}
-
-function keyOf(kind: ReplicatedKind, { namespace = '', name }: ObjectKey): string {
-  return `${kind.name}/${namespace}/${name}`;
 }

@@ -4,6 +4,7 @@ import { abortable } from '../../lib/base/index.ts';
 import { argoApplications } from '../../lib/bridge/index.ts';
 import type { Informer, KubeObject } from '../../lib/kube/index.ts';
 import { encodeEvent, eventTypes, objectEvent, type PrimaryConnection, targets } from '../../lib/wire/index.ts';
+import { KeptObjects } from './kept-objects.ts';
 import { deletedHereReason, keptOutReason, notTellingReason, type ReplicatedKind, unreadableReason } from './kinds.ts';
 import { Standby } from './standby.ts';
 import type { StandbyWriter } from './standby-writer.ts';
@@ -48,6 +49,7 @@ const toEmptyHub = {
   snapshot: async () => ({ agents: [], lastSequenceNum: 0n, principalResources: [] }),
   status: async () => ({ currentSequenceNum: 0n, pendingEvents: 0, lastEventUnix: 0n, connectedReplicas: 1 }),
   confirm: async () => ({ results: [] }),
+  reportRefused: async () => true,
   explain: async () => {
     throw new Error('the connection works');
   },
@@ -59,8 +61,10 @@ const follow = (
   connection: PrimaryConnection,
   writer: Partial<StandbyWriter>,
   isPromoted = false,
-) =>
-  new Standby({
+) => {
+  const keeper = { forget: nothing, ...writer } as StandbyWriter;
+  return new Standby({
+    kept: new KeptObjects({ writer: keeper, refused: nothing, logger }),
     isPromoted: () => isPromoted,
     server: 'hub1:443',
     tls: () => 'plaintext',
@@ -73,6 +77,7 @@ const follow = (
     connect: async () => connection,
     logger,
   });
+};
 
 /** A standby with one Application, which the active hub has no more. `answers` are what that says of it, one after the other. */
 function missingOne(notes: Readonly<Record<string, string>>, ...answers: readonly Answer[]) {
@@ -161,7 +166,7 @@ test('defect 9: what an agent has sent is not written, but the hub asked for wha
       return toEmptyHub.snapshot();
     },
   };
-  const standby = follow(applications([]), connection, { put: async () => void said.push('written') });
+  const standby = follow(applications([]), connection, { put: async () => said.push('written') > 0 });
   await standby.run(stop.signal);
   expect(snapshots).toBe(2);
   expect(said).toEqual(['acknowledged 0', 'acknowledged 1']);
@@ -193,6 +198,7 @@ test.each([
     stop.abort();
     await abortable(late.promise, signal);
     isWritten = true;
+    return true;
   };
   const writer = { put, parse: () => ({ metadata }) };
   const ended = follow(applications([]), connection, writer, isPromoted).run(stop.signal);

@@ -15,11 +15,14 @@ import type {
   ReplicationSnapshot,
   Resource,
 } from '../../proto/gen/replicationapi/replication.ts';
+import { mostNamed } from './hub-role.ts';
 import { IncomingChanges } from './incoming-changes.ts';
+import type { KeptObjects } from './kept-objects.ts';
 import {
   deletedHereReason,
   isKeptOut,
   keptOutReason,
+  notListedReason,
   notTellingReason,
   type ReplicatedKind,
   unreadableReason,
@@ -27,6 +30,7 @@ import {
 } from './kinds.ts';
 import type { StandbyMetrics } from './metrics.ts';
 import { News, replicatedKey } from './news.ts';
+import { RefusalReports } from './refusal-reports.ts';
 import { type StandbyWriter, UnusableObjectError } from './standby-writer.ts';
 import { type HaState, isPrimaryAnswer, refusedStateIn } from './states.ts';
 
@@ -42,6 +46,8 @@ const writersOfSnapshot = 16;
 const unwrittenMs = 60_000;
 /** How long what has arrived may take to be written before this hub becomes active. */
 const lastWritesMs = 10_000;
+/** How long it may take then to put back what was changed here. */
+const lastComparisonMs = 5_000;
 /** Objects asked about at a time. */
 const mostAskedAbout = 5_000;
 /** argocd-agent's, with jitter: there, a principal that is down is tried again without a pause. */
@@ -55,6 +61,8 @@ export interface StandbyOptions {
   tls(): ClientTls | 'plaintext';
   readonly kinds: readonly ReplicatedKind[];
   readonly writer: StandbyWriter;
+  /** Told what the active hub has. */
+  readonly kept: KeptObjects;
   /** Called with the agents of each snapshot, before its objects are written. */
   agents(modes: ReadonlyMap<string, string>): void;
   /** Called when everything that the active hub had has been written, or could not be written yet. */
@@ -77,6 +85,7 @@ export interface StandbyOptions {
 export class Standby {
   readonly #options: StandbyOptions;
   #changes: IncomingChanges | undefined;
+  #news: News | undefined;
   #lastEventAt = 0;
   #lastSequence = 0n;
   #isConnected = false;
@@ -101,11 +110,62 @@ export class Standby {
 
   /** What has been received and not been written yet. */
   get lag(): { readonly objects: number; readonly ms: number } {
-    return { objects: this.#changes?.lag ?? 0, ms: this.#changes?.lagMs ?? 0 };
+    const { kept } = this.#options;
+    return {
+      objects: (this.#changes?.lag ?? 0) + kept.lag,
+      ms: Math.max(this.#changes?.lagMs ?? 0, kept.lagMs),
+    };
   }
 
-  /** Follows until aborted. */
+  /** Objects that this API server does not take as the active hub has them. */
+  get refusedObjects(): string[] {
+    return [...new Set([...(this.#changes?.refused.keys() ?? []), ...this.#options.kept.refused])];
+  }
+
+  /** What was changed here and could not be put back so far, by name. */
+  get unrestored(): string[] {
+    return this.#options.kept.refused;
+  }
+
+  /** What was changed here and cannot be put back within `ms`, by name. @throws Error when that is not known in time */
+  changedHere(ms: number, signal: AbortSignal): Promise<string[]> {
+    return this.#options.kept.settled(ms, signal);
+  }
+
+  /** A kind that could not be listed here can be: it is compared as a whole. */
+  compareAgain(): void {
+    this.#news?.need();
+  }
+
+  /** Follows until aborted, and keeps what it has. */
   async run(signal: AbortSignal): Promise<void> {
+    const { kept, isPromoted, logger } = this.#options;
+    const keeping = new AbortController();
+    const ended = kept.run(keeping.signal);
+    try {
+      await this.#followAll(signal);
+      if (isPromoted()) {
+        await this.#lastComparison(logger);
+      }
+    } finally {
+      keeping.abort();
+      await ended;
+    }
+  }
+
+  /** Another principal of this hub may have got the order to promote, without knowing what the active hub had. */
+  async #lastComparison(logger: Logger): Promise<void> {
+    try {
+      const objects = await this.#options.kept.settled(lastComparisonMs, new AbortController().signal);
+      if (objects.length > 0) {
+        logger.error({ objects: objects.slice(0, mostNamed) }, 'objects are not as the active hub had them last');
+      }
+    } catch (error) {
+      logger.warn({ error }, 'it is not known whether all objects are as the active hub had them last');
+    }
+  }
+
+  async #followAll(signal: AbortSignal): Promise<void> {
     const { logger, metrics, server } = this.#options;
     const backoff = new Backoff(this.#options.backoff ?? defaultBackoff);
     while (!signal.aborted) {
@@ -154,13 +214,13 @@ export class Standby {
     stop: AbortSignal,
     succeeded: () => void,
   ): Promise<void> {
-    const { logger, synced } = this.#options;
+    const { logger, synced, kept } = this.#options;
     let acknowledged = -1n;
     const writing = new AbortController();
     const onDone = new Set<() => void>();
     const isWritten = (ms: number, signal?: AbortSignal) =>
       becomes(
-        () => changes.lag === 0,
+        () => changes.holdingUp === 0,
         (look) => {
           onDone.add(look);
           return () => onDone.delete(look);
@@ -179,13 +239,17 @@ export class Standby {
           stream.acknowledge(sequence);
         }
       },
+      refused: () => reports.changed(),
       full: (isFull) => (isFull ? stream.pause() : stream.resume()),
       logger,
     });
+    const reports = new RefusalReports({ connection, changes, logger, signal: end.signal });
     this.#changes = changes;
+    kept.pending((key) => changes.isPending(key));
     this.#lastSequence = 0n;
     let isFollowing = false;
     const news = new News();
+    this.#news = news;
     const stream = connection.subscribe({
       event: (event) => this.#received(event, changes, news),
       ended: (error) => end.abort(error),
@@ -193,9 +257,9 @@ export class Standby {
     const running = changes.run(writing.signal);
     try {
       const first = await this.#firstSnapshot(connection, changes, news, end.signal);
-      if (changes.lag > 0) {
+      if (changes.holdingUp > 0) {
         logger.warn(
-          { objects: changes.lag, atMostSeconds: unwrittenMs / 1_000 },
+          { objects: changes.holdingUp, atMostSeconds: unwrittenMs / 1_000 },
           'objects of the active hub cannot be written here yet; this principal follows when they are, or after this time',
         );
         await isWritten(unwrittenMs, end.signal);
@@ -217,6 +281,10 @@ export class Standby {
       }
       writing.abort();
       await running;
+      kept.pending(() => false);
+      kept.write(changes.pending);
+      this.#changes = undefined;
+      this.#news = undefined;
     }
   }
 
@@ -266,7 +334,7 @@ export class Standby {
       }
       if (!isDue) {
         const { currentSequenceNum } = await connection.status();
-        if (currentSequenceNum <= this.#lastSequence || changes.lag > 0) {
+        if (currentSequenceNum <= this.#lastSequence || changes.holdingUp > 0) {
           continue;
         }
       }
@@ -277,7 +345,7 @@ export class Standby {
   }
 
   #received(event: ReplicatedEvent, changes: IncomingChanges, news: News): void {
-    const { metrics, logger, kinds, writer } = this.#options;
+    const { metrics, logger, kinds, writer, kept } = this.#options;
     metrics.received();
     const expected = this.#lastSequence + 1n;
     if (event.sequenceNum > expected && this.#isConnected) {
@@ -310,6 +378,11 @@ export class Standby {
       const ref = { namespace, name };
       news.touched(kind, ref);
       const isGone = type === eventTypes.delete;
+      if (isGone) {
+        kept.drop(kind, ref);
+      } else {
+        kept.want(kind, ref, data);
+      }
       changes.add({ kind, ref, object: isGone ? undefined : object, sequence: event.sequenceNum });
     } catch (error) {
       if (!(error instanceof WireError) && !(error instanceof UnusableObjectError)) {
@@ -353,7 +426,7 @@ export class Standby {
     news: News,
     signal: AbortSignal,
   ): Promise<{ readonly sequence: bigint; readonly unknown: number }> {
-    const { kinds, agents, logger, metrics } = this.#options;
+    const { kinds, agents, logger, metrics, kept } = this.#options;
     news.begin();
     const snapshot = await connection.snapshot();
     const { lastSequenceNum } = snapshot;
@@ -377,6 +450,7 @@ export class Standby {
       );
       await Promise.all(work);
     }
+    kept.dropAllBut((key) => present.has(key) || news.isTouchedKey(key));
     const unknown = await this.#removeMissing(connection, snapshot, present, news, signal);
     logger.info(
       { objects: present.size, agents: snapshot.agents.length },
@@ -394,7 +468,7 @@ export class Standby {
     news: News,
     signal: AbortSignal,
   ): Promise<void> {
-    const { writer, logger, metrics } = this.#options;
+    const { writer, logger, metrics, kept } = this.#options;
     let object: KubeObject;
     try {
       object = writer.parse(kind, resource.data);
@@ -404,6 +478,7 @@ export class Standby {
       logger.warn({ kind: kindName, object: `${namespace}/${name}` }, (error as Error).message);
       return;
     }
+    kept.want(kind, resource, resource.data);
     try {
       await writer.put(kind, object, signal, { fromCache: true, isCurrent: () => !news.isTouched(kind, resource) });
     } catch {
@@ -467,7 +542,7 @@ export class Standby {
           await writer.remove(kind, object.metadata, signal, {
             isCurrent: () => !news.isTouched(kind, object.metadata),
           });
-        } else if (answer?.reason !== keptOutReason && answer?.reason !== notTellingReason) {
+        } else if (!finalReasons.has(answer?.reason ?? '')) {
           unknown++;
           news.need();
         }
@@ -483,6 +558,9 @@ export class Standby {
     return unknown;
   }
 }
+
+/** Why the active hub tells nothing of an object, and will not as long as it is followed. */
+const finalReasons: ReadonlySet<string> = new Set([keptOutReason, notTellingReason, notListedReason]);
 
 /** The types of events that are followed one by one; of objects as the active hub has them. */
 const followed: ReadonlySet<string> = new Set([

@@ -92,6 +92,13 @@ export function promotionObjection(state: HaState, force: boolean): string | und
   }
 }
 
+/** Why a principal is not promoted whose hub is not as the active one had it last; undefined when it is. */
+export function changedHereObjection(objects: readonly string[]): string | undefined {
+  return objects.length === 0
+    ? undefined
+    : `these objects were changed or deleted on this hub, and cannot be put back; a promotion would carry that out on the clusters, and may delete workloads: ${objects.join(', ')}: see the log why, or promote with force`;
+}
+
 /** Why a principal cannot be demoted; undefined when it can. */
 export function demotionObjection(state: HaState): string | undefined {
   return state === 'active' ? undefined : `can only demote from active state, current: ${state}`;

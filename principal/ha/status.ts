@@ -1,5 +1,6 @@
 import type { HAStatusResponse } from '../../proto/gen/haadminapi/haadmin.ts';
 import type { ActiveHub } from './active-phase.ts';
+import { mostNamed } from './hub-role.ts';
 import type { HaSettings } from './settings.ts';
 import type { Standby } from './standby.ts';
 import type { HaState } from './states.ts';
@@ -18,10 +19,14 @@ export function haStatus(seen: {
   readonly standby: Standby | undefined;
   readonly peer: KnownPeer;
   readonly lag: { readonly objects: number; readonly ms: number };
+  /** Objects that a standby cannot write. */
+  readonly refused: readonly string[];
+  /** Why a whole kind takes no part. */
+  readonly problem: string | undefined;
   /** What keeps the other hub from being active at the same time. */
   readonly fencing: string;
 }): HAStatusResponse {
-  const { ha, state, active, standby, peer, lag, fencing } = seen;
+  const { ha, state, active, standby, peer, lag, fencing, refused, problem } = seen;
   const followers = active?.source.followers ?? [];
   const isActive = state === 'active';
   const followersState = () => (followers.some(({ isReady }) => isReady) ? 'replicating' : 'syncing');
@@ -40,7 +45,13 @@ export function haStatus(seen: {
     fencing,
     lagObjects: BigInt(lag.objects),
     lagSeconds: lag.ms / 1000,
+    problems: [...(problem === undefined ? [] : [problem]), ...(refused.length === 0 ? [] : [refusedText(refused)])],
   };
+}
+
+function refusedText(objects: readonly string[]): string {
+  const more = objects.length > mostNamed ? ', …' : '';
+  return `${objects.length} objects cannot be written on the standby: ${objects.slice(0, mostNamed).join(', ')}${more}`;
 }
 
 function highestSequence(followers: readonly { readonly sequence: bigint }[]): bigint {

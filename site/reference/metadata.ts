@@ -161,6 +161,12 @@ const protocol: Texts<typeof annotations> = {
     'Lease `argocd-agent.hub-role`',
     'The state of the principal of a standby hub that follows the other hub.',
   ],
+  changedOnStandby: [
+    'we',
+    'annotation',
+    'Lease `argocd-agent.hub-role`',
+    'Names of objects that were changed on a standby hub and cannot be put back, as JSON.',
+  ],
   isFollowed: [
     'we',
     'annotation',

@@ -1,10 +1,12 @@
 import {
   ConfirmMissingResourcesRequest,
   ConfirmMissingResourcesResponse,
+  RefusedResources,
   ReplicatedEvent,
   ReplicationAck,
   ReplicationSnapshot,
   ReplicationStatus,
+  type Resource,
   SnapshotRequest,
   StatusRequest,
 } from '../../../proto/gen/replicationapi/replication.ts';
@@ -41,6 +43,11 @@ export interface PrimaryConnection {
   snapshot(): Promise<ReplicationSnapshot>;
   status(): Promise<ReplicationStatus>;
   confirm(request: ConfirmMissingResourcesRequest): Promise<ConfirmMissingResourcesResponse>;
+  /**
+   * Tells all objects that this standby cannot write, of which only the names count. True: from now on an acknowledgement does not
+   * stand for them. False: the other principal does not know this, as argocd-agent's does not.
+   */
+  reportRefused(resources: readonly Resource[]): Promise<boolean>;
   /** Says in plain words why a call failed. */
   explain(error: unknown): Promise<WireError>;
   /** Ends the connection at once. */
@@ -89,6 +96,17 @@ export async function connectPrimary(options: {
     confirm: async (request) => {
       const bytes = ConfirmMissingResourcesRequest.encode(request).finish();
       return ConfirmMissingResourcesResponse.decode(await unary(replicationPaths.confirm, bytes));
+    },
+    reportRefused: async (resources) => {
+      try {
+        await unary(replicationPaths.refused, RefusedResources.encode({ resources: [...resources] }).finish());
+        return true;
+      } catch (error) {
+        if (error instanceof GrpcError && error.code === grpcStatus.unimplemented) {
+          return false;
+        }
+        throw error;
+      }
     },
     explain: (error) => explain(error, transport, server),
     destroy: () => transport.destroy(),

@@ -1,10 +1,13 @@
 import {
   ConfirmMissingResourcesRequest,
   ConfirmMissingResourcesResponse,
+  RefusedResources,
+  RefusedResourcesResponse,
   ReplicatedEvent,
   ReplicationAck,
   ReplicationSnapshot,
   ReplicationStatus,
+  type Resource,
 } from '../../../proto/gen/replicationapi/replication.ts';
 import type { ClientInfo } from '../../auth/index.ts';
 import type { Logger } from '../../base/index.ts';
@@ -49,6 +52,8 @@ export interface ReplicationService {
   snapshot(connection: object): Promise<ReplicationSnapshot>;
   status(connection: object): ReplicationStatus;
   confirm(request: ConfirmMissingResourcesRequest, connection: object): Promise<ConfirmMissingResourcesResponse>;
+  /** The standby names all objects that it cannot write. */
+  refused(resources: readonly Resource[], connection: object): void;
 }
 
 /** Whether a path is one of the replication service. */
@@ -94,17 +99,25 @@ export function serveReplication(
       break;
     case replicationPaths.confirm:
       unary(maxConfirmBytes, async (bytes) =>
-        ConfirmMissingResourcesResponse.encode(await service.confirm(readConfirmation(bytes), connection)).finish(),
+        ConfirmMissingResourcesResponse.encode(
+          await service.confirm(decoded(ConfirmMissingResourcesRequest, bytes), connection),
+        ).finish(),
       );
+      break;
+    case replicationPaths.refused:
+      unary(maxConfirmBytes, async (bytes) => {
+        service.refused(decoded(RefusedResources, bytes).resources, connection);
+        return RefusedResourcesResponse.encode({}).finish();
+      });
       break;
     default:
       call.finish(grpcStatus.unimplemented, 'unknown method for service replicationapi.Replication');
   }
 }
 
-function readConfirmation(bytes: Uint8Array): ConfirmMissingResourcesRequest {
+function decoded<T>(message: { decode(bytes: Uint8Array): T }, bytes: Uint8Array): T {
   try {
-    return ConfirmMissingResourcesRequest.decode(bytes);
+    return message.decode(bytes);
   } catch (cause) {
     throw new GrpcError(grpcStatus.invalidArgument, 'the request cannot be read', { cause });
   }

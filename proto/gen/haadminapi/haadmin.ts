@@ -26,6 +26,8 @@ export interface HAStatusResponse {
   /** Objects, and seconds, by which the standby is behind; not in argocd-agent */
   lagObjects: bigint;
   lagSeconds: number;
+  /** Why the standby is not, or will not be, equal; not in argocd-agent */
+  problems: string[];
 }
 
 export interface PromoteRequest {
@@ -60,6 +62,7 @@ function createBaseHAStatusResponse(): HAStatusResponse {
     fencing: "",
     lagObjects: 0n,
     lagSeconds: 0,
+    problems: [],
   };
 }
 
@@ -109,6 +112,9 @@ export const HAStatusResponse: MessageFns<HAStatusResponse> = {
     }
     if (message.lagSeconds !== 0) {
       writer.uint32(97).double(message.lagSeconds);
+    }
+    for (const v of message.problems) {
+      writer.uint32(106).string(v!);
     }
     return writer;
   },
@@ -222,6 +228,14 @@ export const HAStatusResponse: MessageFns<HAStatusResponse> = {
             message.lagSeconds = reader.double();
             continue;
           }
+          case 13: {
+            if (tag !== 106) {
+              break;
+            }
+
+            message.problems.push(reader.string());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -257,6 +271,7 @@ export const HAStatusResponse: MessageFns<HAStatusResponse> = {
       ? BigInt(object.lagObjects)
       : 0n;
     message.lagSeconds = object.lagSeconds ?? 0;
+    message.problems = object.problems?.map((e) => e) || [];
     return message;
   },
 };

@@ -78,6 +78,14 @@ export interface ConfirmMissingResourceResult {
   reason: string;
 }
 
+/** All objects that the standby's API server does not take now, without data. An acknowledgement does not stand for them. */
+export interface RefusedResources {
+  resources: Resource[];
+}
+
+export interface RefusedResourcesResponse {
+}
+
 function createBaseReplicatedEvent(): ReplicatedEvent {
   return { event: undefined, agentName: "", direction: "", sequenceNum: 0n, processedAtUnix: 0n };
 }
@@ -963,6 +971,104 @@ export const ConfirmMissingResourceResult: MessageFns<ConfirmMissingResourceResu
       : undefined;
     message.status = object.status ?? "";
     message.reason = object.reason ?? "";
+    return message;
+  },
+};
+
+function createBaseRefusedResources(): RefusedResources {
+  return { resources: [] };
+}
+
+export const RefusedResources: MessageFns<RefusedResources> = {
+  encode(message: RefusedResources, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.resources) {
+      Resource.encode(v!, writer.uint32(10).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): RefusedResources {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseRefusedResources();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.resources.push(Resource.decode(reader, reader.uint32()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<RefusedResources>): RefusedResources {
+    return RefusedResources.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<RefusedResources>): RefusedResources {
+    const message = createBaseRefusedResources();
+    message.resources = object.resources?.map((e) => Resource.fromPartial(e)) || [];
+    return message;
+  },
+};
+
+function createBaseRefusedResourcesResponse(): RefusedResourcesResponse {
+  return {};
+}
+
+export const RefusedResourcesResponse: MessageFns<RefusedResourcesResponse> = {
+  encode(_: RefusedResourcesResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): RefusedResourcesResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseRefusedResourcesResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<RefusedResourcesResponse>): RefusedResourcesResponse {
+    return RefusedResourcesResponse.fromPartial(base ?? {});
+  },
+  fromPartial(_: DeepPartial<RefusedResourcesResponse>): RefusedResourcesResponse {
+    const message = createBaseRefusedResourcesResponse();
     return message;
   },
 };
