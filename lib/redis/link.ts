@@ -29,6 +29,11 @@ const pingIntervalMs = 30_000;
 const silentMs = 75_000;
 /** How a Redis before 6 refuses RESP3 and tracking. NOAUTH mentions HELLO too, and says only that the password is missing. */
 const lacksNotifications = /^(?!.*NOAUTH).*(unknown (sub)?command|HELLO|NOPROTO|TRACKING)/i;
+/**
+ * A server that is not, or not yet, the one that takes commands: an address may lead to another one by now, and only a new
+ * connection finds that. go-redis closes such a connection, too (its error.go, `isBadConn`).
+ */
+const isElsewhere = /^(READONLY|LOADING|MASTERDOWN)\b/;
 /** A connection that lasted this long resets the back-off. */
 const goodAfterMs = 5_000;
 
@@ -61,7 +66,11 @@ export class RedisLink {
   readonly #events = new EventEmitter<{ ready: []; changed: [] }>();
   readonly #channels = new Map<string, Channel>();
   #client: Client | undefined;
+  /** Ends the connection of `#client`. */
+  #leave: (problem: string) => void = () => undefined;
   #problem: string | undefined = 'not connected yet';
+  /** Why the last write of each kind failed, if it did. */
+  readonly #writeProblems = new Map<'set' | 'delete', string>();
   #canNotify: boolean;
 
   constructor(options: RedisLinkOptions) {
@@ -69,9 +78,15 @@ export class RedisLink {
     this.#canNotify = options.notify ?? false;
   }
 
-  /** Why there is no connection; undefined while there is one. */
+  /** Why Redis cannot be used: there is no connection, or it refuses what is written. Undefined while it can. */
   get problem(): string | undefined {
-    return this.#problem;
+    const [writing] = this.#writeProblems.values();
+    return this.#problem ?? writing;
+  }
+
+  /** Whether there is a connection, whatever Redis answers. */
+  get isConnected(): boolean {
+    return this.#client !== undefined;
   }
 
   /** Whether changes of keys that were read are reported. */
@@ -91,17 +106,17 @@ export class RedisLink {
 
   /** The value of a key, undefined when it does not exist. @throws Error without a connection or answer */
   async get(key: string): Promise<Buffer | undefined> {
-    return (await this.#connected().get(key)) ?? undefined;
+    return (await this.#asked((client) => client.get(key))) ?? undefined;
   }
 
   /** Stores a value for a time. @throws Error without a connection or answer */
   async set(key: string, value: Buffer, lifetimeMs: number): Promise<void> {
-    await this.#connected().set(key, value, { expiration: { type: 'PX', value: lifetimeMs } });
+    await this.#written('set', (client) => client.set(key, value, { expiration: { type: 'PX', value: lifetimeMs } }));
   }
 
   /** @throws Error without a connection or answer */
   async delete(key: string): Promise<void> {
-    await this.#connected().del(key);
+    await this.#written('delete', (client) => client.del(key));
   }
 
   /**
@@ -179,6 +194,44 @@ export class RedisLink {
     entry.followed.catch(() => undefined);
   }
 
+  /** @param kind of a write */
+  async #asked<R>(command: (client: Client) => Promise<R>, kind?: 'set' | 'delete'): Promise<R> {
+    const client = this.#connected();
+    try {
+      return await command(client);
+    } catch (error) {
+      // The end of a connection is told by itself.
+      if (this.#client === client) {
+        const reason = explain(error);
+        if (kind !== undefined) {
+          this.#refused(kind, reason);
+        }
+        if (isElsewhere.test(reason)) {
+          this.#leave(reason);
+        }
+      }
+      throw error;
+    }
+  }
+
+  async #written(kind: 'set' | 'delete', command: (client: Client) => Promise<unknown>): Promise<void> {
+    await this.#asked(command, kind);
+    this.#writeProblems.delete(kind);
+  }
+
+  #refused(kind: 'set' | 'delete', reason: string): void {
+    const { logger, address } = this.#options;
+    const code = (text = '') => text.split(' ', 1)[0];
+    const known = [...this.#writeProblems.values()].some((other) => code(other) === code(reason));
+    this.#writeProblems.set(kind, reason);
+    if (!known) {
+      logger.warn(
+        { redis: address, reason },
+        'Redis refuses what is written: what Argo CD shows of clusters becomes old; tried on',
+      );
+    }
+  }
+
   #connected(): Client {
     if (this.#client === undefined) {
       throw new Error(`Redis is not connected: ${this.#problem}`);
@@ -192,6 +245,10 @@ export class RedisLink {
     let problem = 'the connection was closed';
     const ended = Promise.withResolvers<void>();
     const leave = () => ended.resolve();
+    this.#leave = (reason) => {
+      problem = reason;
+      leave();
+    };
     const unlisten = onAbort(signal, leave);
     try {
       client = open(this.#options, this.#canNotify);
@@ -208,7 +265,9 @@ export class RedisLink {
       await Promise.race([client.connect().then((it) => it.ping()), failed]);
       this.#client = client;
       this.#problem = undefined;
-      this.#options.logger.info({ redis: this.#options.address }, 'connected to Redis');
+      if (this.#writeProblems.size === 0) {
+        this.#options.logger.info({ redis: this.#options.address }, 'connected to Redis');
+      }
       for (const [channel, entry] of this.#channels) {
         this.#follow(client, channel, entry);
         // Messages before the subscription are lost: one call stands for them.
@@ -238,6 +297,9 @@ export class RedisLink {
       return;
     }
     this.#problem = problem;
+    if ([...this.#writeProblems.values()].includes(problem)) {
+      return;
+    }
     this.#options.logger.warn(
       { redis: this.#options.address, reason: problem },
       'Redis cannot be used: Argo CD does not get or give information about clusters until it can; retried',

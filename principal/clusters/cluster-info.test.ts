@@ -39,6 +39,9 @@ function start(servers: Record<string, string[]>, options: { redis?: Map<string,
       get problem() {
         return state.problem;
       },
+      get isConnected() {
+        return state.problem === undefined;
+      },
       get: async (key) => redis.get(key),
       set: async (key, value) => {
         state.writes++;
@@ -214,4 +217,50 @@ test('a refused agent shows, unless it is connected', async () => {
   infos.statistics('a', report(counts));
   await until(() => read('https://a')?.applicationsCount === 3);
   expect(read('https://a')?.connectionState.status).toBe('Successful');
+});
+
+test('what Redis does not take is said once, and tried on, also when the link says that Redis refuses writes', async () => {
+  const said: string[] = [];
+  let [tries, isRefused] = [0, true];
+  const logger = {
+    debug: () => undefined,
+    info: () => undefined,
+    warn: (_: object, text: string) => said.push(text),
+    error: () => undefined,
+  };
+  const link = {
+    problem: undefined as string | undefined,
+    isConnected: true,
+    get: async () => undefined,
+    delete: async () => undefined,
+    onReady: () => undefined,
+    set: async () => {
+      tries++;
+      if (isRefused) {
+        throw new Error('NOPERM');
+      }
+    },
+  };
+  const servers = (agent: string) => [{ server: `https://p:9090?agentName=${agent}` }] as unknown as MappedCluster[];
+  const infos = new ClusterInfos({
+    agents: { names: () => ['a', 'b'], clustersOf: servers },
+    link,
+    compression: 'gzip',
+    logger,
+  });
+  const stop = new AbortController();
+  const running = infos.run(stop.signal);
+  infos.connected('a');
+  infos.connected('b');
+  await until(() => expect(said).toHaveLength(1));
+  link.problem = 'NOPERM';
+  const before = tries;
+  infos.disconnected('a');
+  await until(() => expect(tries).toBeGreaterThan(before));
+  isRefused = false;
+  infos.disconnected('b');
+  await until(() => expect(tries).toBeGreaterThan(before + 1));
+  expect(said).toHaveLength(1);
+  stop.abort();
+  await running;
 });

@@ -22,6 +22,8 @@ const gatherMs = 250;
 const graceMs = 15_000;
 /** The replica that an agent has left may write for the last time as late as this. */
 const settledMs = 2_000;
+/** One failure may pass: the connection may have ended. */
+const failuresOfRefused = 3;
 
 const count = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
 const payload = z.object({
@@ -55,7 +57,7 @@ interface Reported {
  */
 export class ClusterInfos {
   readonly #agents: Pick<MappedAgents, 'names' | 'clustersOf'>;
-  readonly #link: Pick<RedisLink, 'get' | 'set' | 'delete' | 'onReady' | 'problem'>;
+  readonly #link: Pick<RedisLink, 'get' | 'set' | 'delete' | 'onReady' | 'problem' | 'isConnected'>;
   readonly #compression: Compression;
   readonly #isResponsible: ((agent: string) => boolean) | undefined;
   readonly #logger: Logger;
@@ -64,12 +66,14 @@ export class ClusterInfos {
   readonly #statistics = new Map<string, Reported>();
   /** The server URLs of the written information, by agent. */
   readonly #servers = new Map<string, readonly string[]>();
+  /** Whether it was said that writes fail. */
+  #isFailing = false;
   /** Agents that had time enough to come back to this process. */
   #isSettled = false;
 
   constructor(options: {
     agents: Pick<MappedAgents, 'names' | 'clustersOf'>;
-    link: Pick<RedisLink, 'get' | 'set' | 'delete' | 'onReady' | 'problem'>;
+    link: Pick<RedisLink, 'get' | 'set' | 'delete' | 'onReady' | 'problem' | 'isConnected'>;
     compression: Compression;
     /** Whether this replica, of several, writes about the agent. Default: it is the only one. */
     isResponsible?: ((agent: string) => boolean) | undefined;
@@ -86,6 +90,7 @@ export class ClusterInfos {
       handler: (agent) => this.#write(agent),
       concurrency: 8,
       backoff: { initialMs: 500, maxMs: 30_000 },
+      onFailure: (agent, failures, error) => this.#failed(agent, failures, error),
       observer: options.observer,
     });
   }
@@ -172,8 +177,8 @@ export class ClusterInfos {
   }
 
   async #write(agent: string): Promise<void> {
-    // Everything is written again when there is a connection.
-    if (this.#link.problem !== undefined) {
+    // Everything is written again when there is a connection. What Redis refuses is tried on.
+    if (this.#link.problem !== undefined && !this.#link.isConnected) {
       return;
     }
     const servers = this.#agents.clustersOf(agent).flatMap(({ server }) => (server === '' ? [] : [server]));
@@ -189,6 +194,14 @@ export class ClusterInfos {
     }
     for (const server of this.#isResponsible?.(agent) === false ? [] : servers) {
       await this.#writeServer(agent, server);
+    }
+  }
+
+  /** Once, and not what the link has said already. */
+  #failed(agent: string, failures: number, error: unknown): void {
+    if (failures >= failuresOfRefused && !this.#isFailing && this.#link.problem === undefined) {
+      this.#isFailing = true;
+      this.#logger.warn({ agent, error }, 'the information about clusters cannot be written to Redis; tried on');
     }
   }
 
@@ -220,6 +233,7 @@ export class ClusterInfos {
       applicationsCount: counts.applicationsCount,
     };
     await this.#link.set(key, encodeClusterInfo(info, this.#compression), clusterInfoLifetimeMs);
+    this.#isFailing = false;
     this.#logger.debug({ agent, server, status: connectionState.status }, 'cluster information written');
   }
 
