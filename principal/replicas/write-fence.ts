@@ -10,10 +10,10 @@ export class FencedError extends Error {
 
 /** How a {@link WriteFence} works. */
 export interface WriteFenceOptions {
-  readonly lease: Pick<ReplicaLease, 'isCurrent' | 'current'>;
+  readonly lease: Pick<ReplicaLease, 'isCurrent' | 'current' | 'currentSince'>;
   /** Whether this replica is responsible for the agent; undefined: for what is no agent's. */
   readonly mayWrite: (agent: string | undefined) => Promise<boolean>;
-  /** See {@link longestWriteMs}. */
+  /** See {@link longestWriteMs}. A write that takes longer goes on while this replica is known to be responsible all the time. */
   readonly timeoutMs: number;
 }
 
@@ -53,10 +53,15 @@ export class WriteFence {
   }
 
   /**
-   * Writes, if that may be, when it may be.
+   * Writes, if that may be, when it may be. `write` can ask whether it may still be; it is false for good once the Lease was not
+   * renewed in time.
    * @throws FencedError when another replica is responsible, the signal's reason, or the error of `write`
    */
-  async run<R>(agent: string | undefined, signal: AbortSignal, write: () => Promise<R>): Promise<R> {
+  async run<R>(
+    agent: string | undefined,
+    signal: AbortSignal,
+    write: (mayGoOn: () => Promise<boolean>) => Promise<R>,
+  ): Promise<R> {
     const { lease, mayWrite } = this.#options;
     const key = agent ?? '';
     for (;;) {
@@ -74,7 +79,11 @@ export class WriteFence {
         }
         signal.throwIfAborted();
         if (lease.isCurrent) {
-          return await write();
+          const { currentSince } = lease;
+          // Only what is so in the end counts: asking may take a while.
+          return await write(
+            async () => (await mayWrite(agent)) && lease.isCurrent && lease.currentSince === currentSince,
+          );
         }
       } finally {
         this.#ended(key);
@@ -97,7 +106,7 @@ export class WriteFence {
       isUrgent: boolean,
       write: (signal: AbortSignal) => Promise<R>,
     ) => {
-      const end = this.run(owner(object), signal, () => this.#toTheEnd(signal, isUrgent, write));
+      const end = this.run(owner(object), signal, (mayGoOn) => this.#toTheEnd({ signal, isUrgent, mayGoOn }, write));
       try {
         return await abortable(end, signal);
       } finally {
@@ -130,24 +139,45 @@ export class WriteFence {
     };
   }
 
-  /** Writes until the end, which comes `timeoutMs` after the beginning if it is urgent, and after the caller has given up. */
-  async #toTheEnd<R>(signal: AbortSignal, isUrgent: boolean, write: (signal: AbortSignal) => Promise<R>): Promise<R> {
+  /**
+   * Writes until the end, which comes `timeoutMs` after the beginning if it is urgent, and after the caller has given up. The end of
+   * an urgent one is put off again and again while it may go on: from then on, too, it comes before another replica can have
+   * taken over.
+   */
+  async #toTheEnd<R>(
+    { signal, isUrgent, mayGoOn }: { signal: AbortSignal; isUrgent: boolean; mayGoOn: () => Promise<boolean> },
+    write: (signal: AbortSignal) => Promise<R>,
+  ): Promise<R> {
     const { timeoutMs } = this.#options;
     const end = new AbortController();
     let timer: NodeJS.Timeout | undefined;
+    let question: NodeJS.Timeout | undefined;
+    let isOver = false;
     const limit = () => {
-      timer ??= setTimeout(() => {
+      clearTimeout(timer);
+      timer = setTimeout(() => {
         end.abort(new DOMException(`no answer within ${Math.round(timeoutMs)} ms`, 'TimeoutError'));
       }, timeoutMs);
     };
-    if (isUrgent) {
+    const limitWhileResponsible = () => {
       limit();
+      question = setTimeout(async () => {
+        const isAllowed = await mayGoOn().catch(() => false);
+        if (isAllowed && !end.signal.aborted && !signal.aborted && !isOver) {
+          limitWhileResponsible();
+        }
+      }, timeoutMs / 2);
+    };
+    if (isUrgent) {
+      limitWhileResponsible();
     }
-    const unlisten = onAbort(signal, limit);
+    const unlisten = onAbort(signal, () => timer ?? limit());
     try {
       return await write(end.signal);
     } finally {
+      isOver = true;
       clearTimeout(timer);
+      clearTimeout(question);
       unlisten();
     }
   }
