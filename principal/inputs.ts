@@ -31,7 +31,7 @@ export interface PrincipalInputs {
 /**
  * Opens the inputs and waits for the first listing of every kind. The Redis link is not running yet.
  * @param servesAgents whether agents are to be served, and so shared with other principals
- * @throws FatalError when something is missing or does not come in time
+ * @throws FatalError when something is missing or does not come in time; nothing listens any more then
  */
 export async function openInputs(
   settings: PrincipalSettings,
@@ -58,17 +58,23 @@ export async function openInputs(
   );
   const isShared = servesAgents && flags['enable-replicas'];
   const peerPort = isShared ? await peerPortOf(settings, program, loggers, env) : undefined;
-  const replicas = isShared ? replicasOf(settings, program, caches, peerPort, loggers, env) : undefined;
-  const waiting = (what: string) => program.health(`waiting for ${what}`);
-  await principalCachesSynced(caches, {
-    client,
-    namespace,
-    logger,
-    signal,
-    waiting,
-    isReplica: replicas !== undefined,
-  });
-  return { caches, credentials, link, agents, blocklist, method, principalUid, replicas, peerPort };
+  try {
+    const replicas = isShared ? replicasOf(settings, program, caches, peerPort, loggers, env) : undefined;
+    const waiting = (what: string) => program.health(`waiting for ${what}`);
+    await principalCachesSynced(caches, {
+      client,
+      namespace,
+      logger,
+      signal,
+      waiting,
+      isReplica: replicas !== undefined,
+    });
+    return { caches, credentials, link, agents, blocklist, method, principalUid, replicas, peerPort };
+  } catch (error) {
+    // Whoever begins anew listens on the same port.
+    await peerPort?.close();
+    throw error;
+  }
 }
 
 async function peerPortOf(

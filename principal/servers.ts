@@ -28,7 +28,8 @@ export interface PrincipalServers {
 }
 
 /**
- * Waits for the key material and serves agents; the proxies follow when their own key material is there.
+ * Waits for the key material and serves agents; the proxies follow when their own key material is there. When that is aborted, what
+ * has begun has ended.
  * @throws FatalError that names what is missing, or the port that cannot be used
  */
 export async function startServers(
@@ -96,6 +97,9 @@ export async function startServers(
     pair,
     logger,
     signal,
+  }).catch(async (error: unknown) => {
+    await (signal.aborted ? Promise.all([auditing, fleetPage?.ended.catch(failed), peerPort?.close()]) : undefined);
+    throw error;
   });
 
   const registering = registration?.run(tokens, signal).catch(failed);

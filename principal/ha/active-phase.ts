@@ -51,12 +51,33 @@ export interface ActiveHub {
  * Starts a principal as if it was alone, and lets standbys follow it.
  * @param fence throws when this principal may write no more
  * @param bothHadBefore see {@link ReplicationSource.bothHad}
- * @throws FatalError when something is missing; the signal's reason when the phase has ended meanwhile
+ * @throws FatalError when something is missing; the signal's reason when the phase has ended meanwhile, and what has begun with it
  */
 export async function startActiveHub(
   context: PhaseContext,
   fence: () => void,
   bothHadBefore: ReadonlySet<string> | undefined,
+): Promise<ActiveHub> {
+  const begun: (() => Promise<unknown> | undefined)[] = [];
+  try {
+    return await start(context, fence, bothHadBefore, begun);
+  } catch (error) {
+    // The next phase needs the same ports. One that has failed ends the program.
+    if (context.program.signal.aborted) {
+      for (const end of begun.reverse()) {
+        await end();
+      }
+    }
+    throw error;
+  }
+}
+
+/** @param begun gets what ends that which has begun; the program's signal is aborted then */
+async function start(
+  context: PhaseContext,
+  fence: () => void,
+  bothHadBefore: ReadonlySet<string> | undefined,
+  begun: (() => Promise<unknown> | undefined)[],
 ): Promise<ActiveHub> {
   const { settings, ha, loggers, env, machine, metrics } = context;
   const logger: Logger = loggers.root;
@@ -67,13 +88,16 @@ export async function startActiveHub(
       throw new Error(`this principal may not write: ${refusalIn(machine.current) ?? 'it stops'}`);
     }
   });
+  begun.push(() => client.close());
   const writing = new AbortController();
   const unlisten = onAbort(context.program.signal, () => writing.abort(context.program.signal.reason));
   const program = { ...context.program, client };
   const inputs = await openInputs(settings, program, loggers, env);
-  const { caches, agents, method, blocklist, principalUid, replicas } = inputs;
+  const { caches, agents, method, blocklist, principalUid, replicas, peerPort } = inputs;
+  begun.push(() => peerPort?.close());
   const applicationSets = await startApplicationSets({ ...program, logger });
   const engine = startEngine(settings, { ...program, signal: writing.signal }, inputs, loggers, env);
+  begun.push(() => engine.ended);
   const kinds = replicatedKinds(caches, applicationSets.informer);
   const agentsOf = (object: KubeObject) =>
     engine.hub.agentOf(object as Parameters<typeof engine.hub.agentOf>[0]) ??

@@ -15,7 +15,7 @@ export interface PeerPort {
   readonly fingerprint: string;
   /** Serves the peers of this directory from now on, and gives the way to them. Nobody is let in before. */
   join(directory: ReplicaDirectory, service: PeerService): PeerLink;
-  /** Ends all links. */
+  /** Ends all links; resolves, every time, when nothing is listened on any more. */
   close(): Promise<void>;
 }
 
@@ -33,6 +33,7 @@ export async function openPeerPort(options: {
 }): Promise<PeerPort> {
   const { listen, registry, tracer, logger } = options;
   let link: PeerLink | undefined;
+  let closed: Promise<void> | undefined;
   const metrics = linkMetrics(registry, () => link?.open ?? 0);
   const identity = await createPeerIdentity();
   const server = await servePeers({ ...listen, identity, metrics, logger });
@@ -45,9 +46,10 @@ export async function openPeerPort(options: {
       link = new PeerLink({ identity, directory, metrics, tracer, logger });
       return link;
     },
-    close: async () => {
+    close: () => {
       link?.close();
-      await server.close();
+      closed ??= server.close();
+      return closed;
     },
   };
 }
