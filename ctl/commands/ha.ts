@@ -33,7 +33,8 @@ export const haCommands = [
   ctlCommand({
     name: 'ha promote',
     summary: 'Make this principal the active one',
-    description: 'Refused while the other one is active; --force does it all the same.',
+    description:
+      'Refused while the other one is active, and when objects were changed on this hub that cannot be put back; --force does it all the same.',
     flags: { address, force: boolFlag({ usage: 'neither ask nor check', short: 'f' }), timeout: timeout(30) },
     run: async (flags, ctl) => {
       if (

@@ -46,6 +46,8 @@ export const annotations = {
   hubRole: 'argocd-agent.argoproj-labs.io/hub-role',
   /** On that Lease: `--ha-preferred-role` when the role was decided by it. */
   preferredRole: 'argocd-agent.argoproj-labs.io/preferred-role',
+  /** On that Lease: what each of the last pods preferred, as JSON. */
+  preferredByPod: 'argocd-agent.argoproj-labs.io/preferred-by-pod',
   /** On that Lease: the state of the principal that follows the other hub. */
   followerState: 'argocd-agent.argoproj-labs.io/follower-state',
   /** On the same Lease: what was changed on the standby hub and cannot be put back, as JSON. */

@@ -19,11 +19,12 @@ afterAll(async () => {
   await cluster?.stop();
 });
 
-const open = (preferred: SharedRoleOptions['preferred']) =>
+const open = (preferred: SharedRoleOptions['preferred'], pod = 'principal-1') =>
   SharedRole.open({
     client: cluster.client,
     namespace,
     preferred,
+    pod,
     logger: createLogger({ level: 'fatal' }),
     signal: stop.signal,
     failed: (error) => {
@@ -47,6 +48,13 @@ test('the role outlives its principals, until another one is preferred', async (
   expect((await open('active')).current).toBe('standby');
   expect((await open('standby')).current).toBe('standby');
   expect((await open('active')).current).toBe('active');
+});
+
+test('a pod that restarts while another role is preferred already does not turn the role back', async () => {
+  expect((await open('active', 'old')).current).toBe('active');
+  expect((await open('standby', 'new')).current).toBe('standby');
+  expect((await open('active', 'old')).current).toBe('standby');
+  expect((await open('active', 'newest')).current).toBe('active');
 });
 
 test('the state of the one that follows is told to the others', async () => {

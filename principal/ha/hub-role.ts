@@ -66,6 +66,9 @@ export class OwnRole implements HubRole {
 const name = 'argocd-agent.hub-role';
 /** Objects that the Lease names, and a refusal to promote. */
 export const mostNamed = 20;
+/** Pods whose preference is remembered: more than a hub has at a time. */
+const mostPods = 50;
+const pods = z.array(z.tuple([z.string().max(253), z.enum(['active', 'standby'])])).max(mostPods);
 const names = z.array(z.string().max(600)).max(mostNamed);
 
 /** What {@link SharedRole} needs. */
@@ -74,6 +77,8 @@ export interface SharedRoleOptions {
   readonly namespace: string;
   /** The role when none is recorded, or when another one was preferred then. */
   readonly preferred: 'active' | 'standby';
+  /** The name of this principal's pod, which restarts with the same preference. */
+  readonly pod: string;
   readonly logger: Logger;
   readonly signal: AbortSignal;
   failed(error: unknown): void;
@@ -211,17 +216,45 @@ export function roleLeft(hub: HubRole, role: HubRoleName, ms: number, signal: Ab
   );
 }
 
+/**
+ * Each pod's preference decides once. One that restarts during a rolling update of the preference has been outvoted, and would
+ * turn the role back.
+ */
 async function recordedRole(options: SharedRoleOptions): Promise<Lease> {
-  const { client, namespace, preferred, signal } = options;
+  const { client, namespace, preferred, pod, signal, logger } = options;
   const found = await client.get(leases, { namespace, name }, signal);
-  const notes = { [annotations.hubRole]: preferred, [annotations.preferredRole]: preferred };
+  const stated = new Map(statedIn(found));
+  const isNews = stated.get(pod) !== preferred;
+  stated.delete(pod);
+  stated.set(pod, preferred);
+  const last = JSON.stringify([...stated].slice(-mostPods));
+  const decided = { [annotations.hubRole]: preferred, [annotations.preferredRole]: preferred };
   if (found === undefined) {
+    const notes = { ...decided, [annotations.preferredByPod]: last };
     return await client.create(leases, withNotes(newLease(namespace), notes), { signal });
   }
-  if (roleIn(found) !== undefined && found.metadata.annotations?.[annotations.preferredRole] === preferred) {
+  const isDecided = roleIn(found) !== undefined;
+  const isPreferred = found.metadata.annotations?.[annotations.preferredRole] === preferred;
+  if (isDecided && !isNews) {
+    if (!isPreferred) {
+      logger.warn(
+        { role: roleIn(found), preferred },
+        'another role of this hub is preferred since this pod began: this one does not decide again',
+      );
+    }
     return found;
   }
+  const notes = { ...(isDecided && isPreferred ? {} : decided), [annotations.preferredByPod]: last };
   return await client.replace(leases, withNotes(found, notes), { signal });
+}
+
+function statedIn(lease: Lease | undefined): [pod: string, preferred: string][] {
+  const text = lease?.metadata.annotations?.[annotations.preferredByPod];
+  try {
+    return text === undefined ? [] : pods.parse(JSON.parse(text));
+  } catch {
+    return [];
+  }
 }
 
 function newLease(namespace: string): Lease {

@@ -123,7 +123,19 @@ async function standbyOf(name: ReplicatedKind['name'], type: ResourceType, wante
     return running;
   };
   const settled = (ms = 1_000) => kept.settled(ms, stop.signal);
-  return { ...hub, kept, writer, ref, key: replicatedKey(hub.kind, ref), say, now, meddle, told: () => told, settled, end };
+  return {
+    ...hub,
+    kept,
+    writer,
+    ref,
+    key: replicatedKey(hub.kind, ref),
+    say,
+    now,
+    meddle,
+    told: () => told,
+    settled,
+    end,
+  };
 }
 
 const object = (name: string, more: object = {}): KubeObject => ({
@@ -223,25 +235,28 @@ test('what the API server itself makes of an object is not put back', async () =
   await end();
 });
 
-test.each(['deleted on the active hub', 'not the newest state any more'])('what is %s is not put back', async (what) => {
-  const web = object('web', { spec: { project: 'default' } });
-  const { kind, ref, remove, say, now, kept, writer, end } = await standbyOf('Application', argoApplications, web);
-  if (what === 'deleted on the active hub') {
-    kept.drop(kind, ref);
-    remove(ref);
-    expect(kept.lag).toBe(0);
-    await new Promise((resolve) => setImmediate(resolve));
-    expect(now()).toBeUndefined();
-  } else {
-    const news = object('web', { spec: { project: 'new' } });
-    say(news);
-    remove(ref);
-    await writer.put(kind, news, new AbortController().signal);
-    await until(() => expect(kept.lag).toBe(0));
-    expect(now()?.spec).toEqual({ project: 'new' });
-  }
-  await end();
-});
+test.each(['deleted on the active hub', 'not the newest state any more'])(
+  'what is %s is not put back',
+  async (what) => {
+    const web = object('web', { spec: { project: 'default' } });
+    const { kind, ref, remove, say, now, kept, writer, end } = await standbyOf('Application', argoApplications, web);
+    if (what === 'deleted on the active hub') {
+      kept.drop(kind, ref);
+      remove(ref);
+      expect(kept.lag).toBe(0);
+      await new Promise((resolve) => setImmediate(resolve));
+      expect(now()).toBeUndefined();
+    } else {
+      const news = object('web', { spec: { project: 'new' } });
+      say(news);
+      remove(ref);
+      await writer.put(kind, news, new AbortController().signal);
+      await until(() => expect(kept.lag).toBe(0));
+      expect(now()?.spec).toEqual({ project: 'new' });
+    }
+    await end();
+  },
+);
 
 test("a standby's own cluster Secret and an object that is kept out stay as they are", async () => {
   const { meddle, now, kept, settled, end } = await standbyOf('ClusterSecret', secrets, secretOf('cluster'));

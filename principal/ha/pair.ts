@@ -1,3 +1,4 @@
+import { hostname } from 'node:os';
 import { aborted, type Logger, onAbort } from '../../lib/base/index.ts';
 import { type RunningProgram, retryForever } from '../../lib/bridge/index.ts';
 import { type Detail, FatalError, type Loggers } from '../../lib/ops/index.ts';
@@ -54,7 +55,15 @@ export async function runPair(options: HaPairOptions): Promise<void> {
   }
   const preferred = ha.role === 'primary' ? 'active' : 'standby';
   const role = isShared
-    ? await SharedRole.open({ client, namespace, preferred, logger, signal, failed: program.failed })
+    ? await SharedRole.open({
+        client,
+        namespace,
+        preferred,
+        pod: options.env.POD_NAME ?? hostname(),
+        logger,
+        signal,
+        failed: program.failed,
+      })
     : new OwnRole(preferred);
   const pair = new Pair(options, role, lease);
   const admin = await serveHaAdmin({ port: ha.adminPort, service: pair, logger }).catch((cause: Error) => {

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { annotations } from '../../lib/argocd/index.ts';
 import type { Informer, KubeObject } from '../../lib/kube/index.ts';
 import type { ReplicaStream } from '../../lib/wire/index.ts';
-import { deletedHereReason, hubApplicationSets, type ReplicatedKind } from './kinds.ts';
+import { deletedHereReason, hubApplicationSets, notListedReason, type ReplicatedKind } from './kinds.ts';
 import { ReplicationSource, type ReplicationSourceOptions } from './replication-source.ts';
 
 const quiet = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
@@ -142,4 +142,57 @@ test('it is also told what was deleted while the hub could not see it', async ()
   for (const hub of [second, third]) {
     expect(await reasonsFor(hub, ['stays', 'goes', 'never'])).toEqual(['', deletedHereReason, '']);
   }
+});
+
+test('a kind that can be listed only later takes part from then on: standbys start over, and nothing is told of it before', async () => {
+  const set = { metadata: { namespace: 'argocd', name: 'all', uid: 'all-1' } };
+  const handlers = new Set<object>();
+  const informer = {
+    get: () => set,
+    list: () => [set],
+    subscribe: (handler: object) => handlers.add(handler),
+    caughtUp: async () => undefined,
+  };
+  const hub = source([], { bothHadBefore: new Set(['ApplicationSet/argocd/all', 'ApplicationSet/argocd/gone']) });
+  const ends: string[] = [];
+  const connection = {};
+  const follower = hub.subscribe({ ...stream, end: ({ message }) => void ends.push(message) }, connection, 'hub2');
+  follower.acknowledged(0n);
+  const resource = {
+    kind: 'ApplicationSet',
+    namespace: 'argocd',
+    name: 'all',
+    uid: '',
+    specChecksum: Buffer.alloc(0),
+    data: Buffer.alloc(0),
+  };
+  const ask = async () =>
+    (await hub.confirm({ agentName: '', snapshotSequenceNum: 0n, resources: [resource] }, connection)).results[0];
+  expect(await ask()).toMatchObject({ status: 'unknown', reason: notListedReason });
+  expect([...hub.bothHad()], 'what cannot be listed is not known to be deleted').toEqual([]);
+  hub.begin(kindOf(informer));
+  expect(ends).toHaveLength(1);
+  expect(handlers.size).toBe(1);
+  expect(await ask()).toMatchObject({ status: 'exists' });
+  expect([...hub.bothHad()]).toEqual(['ApplicationSet/argocd/gone']);
+  const { principalResources } = await hub.snapshot({});
+  expect(principalResources.map(({ name }) => name)).toEqual(['all']);
+});
+
+test('more refused objects than a standby may name, and those of no stream, are turned away', () => {
+  const hub = source();
+  const connection = {};
+  const one = {
+    kind: 'Application',
+    namespace: 'a',
+    name: 'web',
+    uid: '',
+    specChecksum: Buffer.alloc(0),
+    data: Buffer.alloc(0),
+  };
+  expect(() => hub.refused([one], connection)).toThrow('no stream of events');
+  hub.subscribe(stream, connection, 'hub2');
+  expect(() => hub.refused(Array(1_001).fill(one), connection)).toThrow('more than 1000');
+  hub.refused([one, { ...one, kind: 'Pod' }], connection);
+  expect(hub.refusedObjects, 'a kind that does not take part').toEqual([]);
 });

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { argoApplications } from '../../lib/bridge/index.ts';
-import type { Informer, KubeObject } from '../../lib/kube/index.ts';
+import { configMaps, type Informer, type KubeObject, secrets } from '../../lib/kube/index.ts';
 import { targets } from '../../lib/wire/index.ts';
 import type { ReplicatedKind } from './kinds.ts';
 import { StandbyWriter, type StandbyWriterOptions } from './standby-writer.ts';
@@ -20,8 +20,13 @@ const signal = new AbortController().signal;
 function writerOn(local: KubeObject) {
   const written: KubeObject[] = [];
   const deleted: unknown[] = [];
+  const created: KubeObject[] = [];
   const client = {
     get: async () => local,
+    create: async (_type: unknown, object: KubeObject) => {
+      created.push(object);
+      return { ...object, metadata: { ...object.metadata, resourceVersion: '3' } };
+    },
     delete: async (_type: unknown, _ref: unknown, { uid }: { uid: string }) => deleted.push(uid),
     replace: async (_type: unknown, object: KubeObject) => {
       written.push(object);
@@ -35,7 +40,7 @@ function writerOn(local: KubeObject) {
     applicationSetUid: nothing,
     logger: { debug: nothing, info: nothing, warn: nothing, error: nothing },
   });
-  return { writer, written, deleted };
+  return { writer, written, deleted, created };
 }
 
 const web = (more: object = {}): KubeObject => ({
@@ -75,6 +80,46 @@ test('what is equal to the cache and is going on the active hub alone is deleted
   await writer.put(cached, going, signal, { fromCache: true });
   expect(written).toEqual([]);
   expect(deleted).toEqual(['web-1']);
+});
+
+const onBoth = { 'argocd-agent.argoproj-labs.io/on-both-hubs': 'true' };
+const fastened = (uid: string, more: object): KubeObject =>
+  ({
+    metadata: { namespace: 'argocd', name: 'git', uid, resourceVersion: '1', annotations: onBoth },
+    type: 'Opaque',
+    data: { password: 'b2xk' },
+    ...more,
+  }) as KubeObject;
+
+test.each<[string, object, object]>([
+  ['an immutable Secret with other data', { immutable: true }, { immutable: true, data: { password: 'bmV3' } }],
+  ['a Secret that was immutable', { immutable: true }, {}],
+  ['a Secret of another type', { type: 'kubernetes.io/basic-auth' }, {}],
+])('%s is deleted and made anew: it cannot be replaced', async (_, before, now) => {
+  for (const name of ['Repository', 'ClusterSecret', 'GPGKey'] as const) {
+    if (name === 'GPGKey' && !('immutable' in before)) {
+      continue;
+    }
+    const type = name === 'GPGKey' ? configMaps : secrets;
+    const { writer, written, deleted, created } = writerOn(fastened('git-1', before));
+    await writer.put({ ...kind, name, type, yields: name === 'ClusterSecret' }, fastened('git-2', now), signal);
+    expect(written).toEqual([]);
+    expect(deleted).toEqual(['git-1']);
+    expect(created).toMatchObject([now]);
+  }
+});
+
+test('an immutable Secret with other labels alone is replaced', async () => {
+  const { writer, written, deleted } = writerOn(fastened('git-1', { immutable: true }));
+  const labels = { team: 'shop' };
+  const next = fastened('git-2', { immutable: true });
+  await writer.put(
+    { ...kind, name: 'Repository', type: secrets },
+    { ...next, metadata: { ...next.metadata, labels } },
+    signal,
+  );
+  expect(deleted).toEqual([]);
+  expect(written).toMatchObject([{ metadata: { labels } }]);
 });
 
 test('integers of 64 bits and nulls of the other hub are written as they came', async () => {

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { annotations } from '../../lib/argocd/index.ts';
 import { abortable } from '../../lib/base/index.ts';
+import { until } from '../../lib/base/testing.ts';
 import { argoApplications } from '../../lib/bridge/index.ts';
 import type { Informer, KubeObject } from '../../lib/kube/index.ts';
 import { encodeEvent, eventTypes, objectEvent, type PrimaryConnection, targets } from '../../lib/wire/index.ts';
@@ -205,4 +206,120 @@ test.each([
   setTimeout(() => late.resolve(), 50);
   await ended;
   expect(isWritten).toBe(isPromoted);
+});
+
+test('an object that is refused here is told, neither waited for nor acknowledged for the active hub, and tried on', async () => {
+  const stop = new AbortController();
+  const said: string[] = [];
+  const data = (name: string) =>
+    Buffer.from(JSON.stringify({ metadata: { namespace: 'cluster1', name, uid: name, resourceVersion: '1' } }));
+  const resource = (name: string) => ({
+    kind: 'Application',
+    namespace: 'cluster1',
+    name,
+    uid: name,
+    specChecksum: Buffer.alloc(0),
+    data: data(name),
+  });
+  const connection: PrimaryConnection = {
+    ...toEmptyHub,
+    snapshot: async () => ({
+      agents: [],
+      lastSequenceNum: 7n,
+      principalResources: [resource('refused'), resource('web')],
+    }),
+    subscribe: (handlers) => ({
+      acknowledge: (sequence) => {
+        said.push(`acknowledged ${sequence}`);
+        if (sequence === 7n) {
+          const metadata = { namespace: 'cluster1', name: 'shop', uid: 'shop', resourceVersion: '1' };
+          const event = objectEvent(
+            targets.application,
+            eventTypes.specUpdate,
+            { metadata },
+            { source: '', principalUid: '' },
+          );
+          const sent = { event: encodeEvent(event), agentName: 'a', direction: 'outbound', processedAtUnix: 0n };
+          handlers.event({ ...sent, sequenceNum: 8n });
+        }
+      },
+      pause: nothing,
+      resume: nothing,
+    }),
+    reportRefused: async (resources) => {
+      said.push(`refused ${resources.map(({ name }) => name)}`);
+      return true;
+    },
+  };
+  let isRefused = true;
+  const put = async (_kind: ReplicatedKind, { metadata: { name } }: KubeObject) => {
+    if (name === 'refused' && isRefused) {
+      throw new Error('422');
+    }
+    return true;
+  };
+  const parse = (_kind: ReplicatedKind, bytes: Uint8Array) => JSON.parse(Buffer.from(bytes).toString()) as KubeObject;
+  const standby = follow(applications([]), connection, { put, parse });
+  const ended = standby.run(stop.signal);
+  await until(() => expect(said).toEqual(['refused refused', 'acknowledged 7', 'acknowledged 8']));
+  expect(standby.lag.objects).toBe(1);
+  expect(standby.refusedObjects).toEqual(['Application/cluster1/refused']);
+  isRefused = false;
+  await until(() => expect(said.at(-1)).toBe('refused '));
+  expect(standby.lag.objects).toBe(0);
+  stop.abort();
+  await ended;
+}, 20_000);
+
+test('a hub that does not know of refused objects, as argocd-agent does not, gets no acknowledgement beyond one', async () => {
+  const stop = new AbortController();
+  const said: string[] = [];
+  const connection: PrimaryConnection = {
+    ...toEmptyHub,
+    subscribe: (handlers) => ({
+      acknowledge: (sequence) => {
+        said.push(`acknowledged ${sequence}`);
+        for (const [sequenceNum, name] of sequence === 0n
+          ? ([
+              [1n, 'web'],
+              [2n, 'refused'],
+              [3n, 'web'],
+            ] as const)
+          : []) {
+          const metadata = { namespace: 'cluster1', name, uid: name, resourceVersion: '1' };
+          const event = objectEvent(
+            targets.application,
+            eventTypes.specUpdate,
+            { metadata },
+            { source: '', principalUid: '' },
+          );
+          handlers.event({
+            event: encodeEvent(event),
+            agentName: 'a',
+            direction: 'outbound',
+            sequenceNum,
+            processedAtUnix: 0n,
+          });
+        }
+      },
+      pause: nothing,
+      resume: nothing,
+    }),
+    reportRefused: async () => {
+      said.push('refused');
+      return false;
+    },
+  };
+  const put = async (_kind: ReplicatedKind, { metadata: { name } }: KubeObject) => {
+    if (name === 'refused') {
+      throw new Error('422');
+    }
+    return true;
+  };
+  const parse = (_kind: ReplicatedKind, bytes: Uint8Array) => JSON.parse(Buffer.from(bytes).toString()) as KubeObject;
+  const ended = follow(applications([]), connection, { put, parse }).run(stop.signal);
+  await until(() => expect(said.at(-1)).toBe('refused'));
+  expect(said).toEqual(['acknowledged 0', 'acknowledged 1', 'refused']);
+  stop.abort();
+  await ended;
 });

@@ -155,6 +155,12 @@ const protocol: Texts<typeof annotations> = {
     'Lease `argocd-agent.hub-role`',
     'What `--ha-preferred-role` was when it decided the role. Another value decides again.',
   ],
+  preferredByPod: [
+    'we',
+    'annotation',
+    'Lease `argocd-agent.hub-role`',
+    'What each of the last pods preferred, as JSON. A pod that restarts does not decide the role again.',
+  ],
   followerState: [
     'we',
     'annotation',
