@@ -53,7 +53,6 @@ test.each(['second', 'first'] as const)(
         ),
     );
     await until(
-      'it is on the standby',
       async () => {
         const list = await hubs.second.cluster.client.list(pairApplicationSets, { namespace });
         expect(list.map((one) => one.metadata.name)).toContain(late);

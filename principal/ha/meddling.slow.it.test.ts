@@ -69,7 +69,7 @@ test('what somebody changes or deletes on the standby is put back, and no failov
   await set(hubs.second, 'web', 'meddled');
   await hubs.second.cluster.client.delete(pairApplications, key('shop'));
   await hubs.second.cluster.client.delete(pairApplications, key('bare'));
-  await until('all is put back', async () => {
+  await until(async () => {
     expect(revision(await get(hubs.second, 'web'))).toBe(right);
     const shop = await get(hubs.second, 'shop');
     expect(shop?.metadata.uid).not.toBe(goes);
@@ -97,7 +97,7 @@ test('one object that the standby refuses holds up itself alone, and is shown', 
   }
   await until('the others go on', async () => revision(await get(hubs.first, 'web')) === 'v1100', logs());
   for (const hub of [hubs.first, hubs.second]) {
-    await until('it is shown', async () => {
+    await until(async () => {
       const { lagObjects, problems } = await hub.admin.status();
       expect(lagObjects).toBe(1n);
       expect(problems.join()).toContain(`Application/${hubs.agentName}/late`);
@@ -131,7 +131,6 @@ test('a Secret that was made anew while the standby was away is made anew there,
   await client.create(secrets, secret('new', 'example.com/git'));
   hubs.first.principal.start();
   await until(
-    'it is made anew',
     async () => {
       expect(await onStandby()).toMatchObject({
         type: 'example.com/git',
@@ -147,7 +146,7 @@ test('a promotion that would go on with a deletion that only the standby has is 
   const policy = await refuseCreation(hubs.first, 'shop');
   // It cannot be made anew.
   await hubs.first.cluster.client.delete(pairApplications, key('shop'));
-  await until('it is shown', async () => {
+  await until(async () => {
     const { problems } = await hubs.first.admin.status();
     expect(problems.join()).toContain(`Application/${hubs.agentName}/shop`);
   });
