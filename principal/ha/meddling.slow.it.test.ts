@@ -112,6 +112,11 @@ test('one object that the standby refuses holds up itself alone, and is shown', 
 }, 300_000);
 
 test('a Secret that was made anew while the standby was away is made anew there, too', async () => {
+  // The one that prefers to be a replica follows after a restart.
+  await hubs.second.admin.demote();
+  await until('noticed', async () => (await hubs.first.admin.status()).state === 'disconnected', logs());
+  expect(await hubs.first.admin.promote(false)).toBe('active');
+  await isFollowing(hubs.second);
   const name = 'git';
   const secret = (password: string, type: string): Secret => ({
     metadata: { namespace, name, labels: { 'argocd.argoproj.io/secret-type': 'repository' } },
@@ -122,14 +127,14 @@ test('a Secret that was made anew while the standby was away is made anew there,
       password: Buffer.from(password).toString('base64'),
     },
   });
-  const { client } = hubs.second.cluster;
-  const onStandby = () => hubs.first.cluster.client.get(secrets, { namespace, name });
+  const { client } = hubs.first.cluster;
+  const onStandby = () => hubs.second.cluster.client.get(secrets, { namespace, name });
   await client.create(secrets, secret('old', 'Opaque'));
   await until('it is there', async () => (await onStandby()) !== undefined, logs());
-  await hubs.first.principal.stop();
+  await hubs.second.principal.stop();
   await client.delete(secrets, { namespace, name });
   await client.create(secrets, secret('new', 'example.com/git'));
-  hubs.first.principal.start();
+  hubs.second.principal.start();
   await until(
     async () => {
       expect(await onStandby()).toMatchObject({
@@ -142,27 +147,27 @@ test('a Secret that was made anew while the standby was away is made anew there,
 });
 
 test('a promotion that would go on with a deletion that only the standby has is refused, with the name', async () => {
-  await isFollowing(hubs.first);
-  const policy = await refuseCreation(hubs.first, 'shop');
+  await isFollowing(hubs.second);
+  const policy = await refuseCreation(hubs.second, 'shop');
   // It cannot be made anew.
-  await hubs.first.cluster.client.delete(pairApplications, key('shop'));
+  await hubs.second.cluster.client.delete(pairApplications, key('shop'));
   await until(async () => {
-    const { problems } = await hubs.first.admin.status();
+    const { problems } = await hubs.second.admin.status();
     expect(problems.join()).toContain(`Application/${hubs.agentName}/shop`);
   });
-  await hubs.second.principal.stop();
+  await hubs.first.principal.stop();
   await until(
     'the standby has noticed',
-    async () => (await hubs.first.admin.status()).state === 'disconnected',
+    async () => (await hubs.second.admin.status()).state === 'disconnected',
     logs(),
   );
-  await expect(hubs.first.admin.promote(false)).rejects.toThrow(`Application/${hubs.agentName}/shop`);
+  await expect(hubs.second.admin.promote(false)).rejects.toThrow(`Application/${hubs.agentName}/shop`);
   await policy.remove();
-  await until('it is put back', async () => (await hubs.first.admin.status()).lagObjects === 0n, {
+  await until('it is put back', async () => (await hubs.second.admin.status()).lagObjects === 0n, {
     timeoutMs: 60_000,
     ...logs(),
   });
-  expect(await hubs.first.admin.promote(false)).toBe('active');
+  expect(await hubs.second.admin.promote(false)).toBe('active');
 });
 
 /** Lets no Application of this name be created on a hub, until it is removed. */
