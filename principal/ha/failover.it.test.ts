@@ -168,10 +168,9 @@ test('an object that the standby cannot write yet does not count as one of both 
     const found = await hubs.first.cluster.client.get(pairApplications, late.metadata);
     return found?.metadata.annotations?.['argocd-agent.argoproj-labs.io/on-both-hubs'];
   };
-  expect((await hubs.second.admin.status()).state).not.toBe('replicating');
+  await until('it counts as lag', async () => (await hubs.second.admin.status()).lagObjects === 1n, logs());
   expect(await marked()).toBeUndefined();
   await client.delete(bindings, metadata);
-  await isFollowing(hubs.second);
-  expect(namesOf(await appsOf(hubs.second))).toContain('late');
+  await until('it is there', async () => namesOf(await appsOf(hubs.second)).includes('late'), logs());
   await until('it is marked', async () => (await marked()) === 'true', logs());
 });
