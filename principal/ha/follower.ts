@@ -223,10 +223,15 @@ export class Follower implements ReplicaHandlers {
   /** What is to be sent next: when the window is full, only what has its place there already. */
   #next(): [string, DirtyObject] | undefined {
     // Each refused object has a place.
-    const isFull = this.#window.size - this.#refused.size >= mostUnacknowledged;
-    for (const next of this.#dirty) {
-      if (!isFull || this.#window.has(next[0])) {
-        return next;
+    if (this.#window.size - this.#refused.size < mostUnacknowledged) {
+      const [next] = this.#dirty;
+      return next;
+    }
+    // The window has a bound, and what waits has none.
+    for (const key of this.#window.keys()) {
+      const dirty = this.#dirty.get(key);
+      if (dirty !== undefined) {
+        return [key, dirty];
       }
     }
     return undefined;
