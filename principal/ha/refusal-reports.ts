@@ -30,16 +30,14 @@ export class RefusalReports {
   /** Other objects are refused than before. */
   changed(): void {
     this.#isDue = true;
-    if (!this.#isReporting && this.#isUnderstood) {
-      this.#isReporting = true;
-      void this.#report().finally(() => {
-        this.#isReporting = false;
-      });
+    if (!this.#isReporting) {
+      void this.#report();
     }
   }
 
   async #report(): Promise<void> {
     const backoff = new Backoff({ initialMs: 500, maxMs: 15_000 });
+    this.#isReporting = true;
     while (this.#isDue && this.#isUnderstood && !this.#signal.aborted) {
       this.#isDue = false;
       const refused = new Map(this.#changes.refused);
@@ -67,5 +65,7 @@ export class RefusalReports {
         }
       }
     }
+    // In the same turn as the look at whether more is due.
+    this.#isReporting = false;
   }
 }
