@@ -47,6 +47,8 @@ export class KeptObjects {
   readonly #differences = new Map<string, Difference>();
   /** Cluster Secrets that were equal to the active hub's before somebody took their mark away. */
   readonly #robbed = new Set<string>();
+  /** ApplicationSets that somebody deleted here: when one is back, it has another UID. */
+  readonly #goneSets = new Set<string>();
   readonly #conflicts = new Map<ReplicatedKind['name'], ConflictBackoff>();
   readonly #onSettled = new Set<() => void>();
   readonly #unsubscribe: (() => void)[] = [];
@@ -80,7 +82,9 @@ export class KeptObjects {
       added: (now, isInitial) => {
         if (!isInitial) {
           this.#changed(kind, now);
-          this.#ownedBy(kind, now);
+          if (this.#goneSets.delete(replicatedKey(kind, now.metadata))) {
+            this.#ownedBy(now);
+          }
         }
       },
       updated: (old, now) => {
@@ -89,7 +93,13 @@ export class KeptObjects {
         }
         this.#changed(kind, now);
       },
-      deleted: (last) => this.#changed(kind, last),
+      deleted: (last) => {
+        const key = replicatedKey(kind, last.metadata);
+        if (kind.name === 'ApplicationSet' && this.#wanted.has(key)) {
+          this.#goneSets.add(key);
+        }
+        this.#changed(kind, last);
+      },
     });
     this.#unsubscribe.push(unsubscribe);
   }
@@ -190,6 +200,7 @@ export class KeptObjects {
   #drop(key: string): void {
     this.#wanted.delete(key);
     this.#robbed.delete(key);
+    this.#goneSets.delete(key);
     this.#isAlike(key);
   }
 
@@ -208,10 +219,7 @@ export class KeptObjects {
   }
 
   /** What an ApplicationSet makes names it by a UID, which a set that was put back has anew. */
-  #ownedBy(kind: ReplicatedKind, { metadata }: KubeObject): void {
-    if (kind.name !== 'ApplicationSet') {
-      return;
-    }
+  #ownedBy({ metadata }: KubeObject): void {
     for (const [key, { kind: owned, ref, data }] of this.#wanted) {
       if (owned.name === 'Application' && ref.namespace === metadata.namespace) {
         const { ownerReferences = [] } = this.#options.writer.parse(owned, data).metadata;
