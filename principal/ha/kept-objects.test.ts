@@ -197,6 +197,45 @@ test('an Application whose deletion somebody has begun on the standby is made an
   await end();
 });
 
+test('what an ApplicationSet makes names one that was put back by its new UID', async () => {
+  const sets = hubWith('ApplicationSet', hubApplicationSets);
+  const apps = hubWith('Application', argoApplications);
+  const hubOf = (type: unknown) => (type === hubApplicationSets ? sets : apps);
+  const client = {
+    get: (type: ResourceType, ref: ObjectKey) => hubOf(type).client.get(type, ref),
+    create: (type: ResourceType, one: KubeObject) => hubOf(type).client.create(type, one),
+    replace: (type: ResourceType, one: KubeObject) => hubOf(type).client.replace(type, one),
+  } as unknown as StandbyWriterOptions['client'];
+  const uidOfSet = () => sets.get({ namespace, name: 'all' })?.metadata.uid;
+  const writer = new StandbyWriter({ client, namespace, isManaged: () => true, applicationSetUid: uidOfSet, logger });
+  const kept = new KeptObjects({ writer, refused: nothing, logger });
+  const stop = new AbortController();
+  const running = kept.run(stop.signal);
+  const owner = { apiVersion: 'argoproj.io/v1alpha1', kind: 'ApplicationSet', name: 'all', uid: 'of-the-active-hub' };
+  const set = object('all', { spec: { generators: [] } });
+  const web = object('web', {
+    metadata: { ...object('web').metadata, ownerReferences: [owner] },
+    spec: { project: 'default' },
+  });
+  for (const [{ kind }, wanted] of [
+    [sets, set],
+    [apps, web],
+  ] as const) {
+    kept.follow(kind);
+    kept.want(kind, { namespace, name: wanted.metadata.name }, Buffer.from(JSON.stringify(wanted)));
+    await writer.put(kind, wanted, stop.signal);
+  }
+  const namedUid = () => apps.get({ namespace, name: 'web' })?.metadata.ownerReferences?.[0]?.uid;
+  const before = uidOfSet();
+  expect(namedUid()).toBe(before);
+  sets.remove({ namespace, name: 'all' });
+  await until(() => expect(uidOfSet()).toBeDefined());
+  expect(uidOfSet()).not.toBe(before);
+  await until(() => expect(namedUid()).toBe(uidOfSet()));
+  stop.abort();
+  await running;
+});
+
 test('what cannot be put back counts as lag, is told, and is named to whoever wants to promote', async () => {
   const web = object('web', { spec: { project: 'default' } });
   const { meddle, state, kept, told, key, settled, end } = await standbyOf('Application', argoApplications, web);

@@ -140,7 +140,7 @@ export class KeptObjects {
     this.#isPending = isPending;
   }
 
-  /** What the active hub has of these objects, by {@link replicatedKey}, was not written: it is written without it. */
+  /** What the active hub has of these objects, by {@link replicatedKey}, is written anew, though nobody changed them here. */
   write(keys: Iterable<string>): void {
     for (const key of keys) {
       if (this.#wanted.has(key)) {
@@ -220,14 +220,16 @@ export class KeptObjects {
 
   /** What an ApplicationSet makes names it by a UID, which a set that was put back has anew. */
   #ownedBy({ metadata }: KubeObject): void {
-    for (const [key, { kind: owned, ref, data }] of this.#wanted) {
-      if (owned.name === 'Application' && ref.namespace === metadata.namespace) {
-        const { ownerReferences = [] } = this.#options.writer.parse(owned, data).metadata;
+    const owned: string[] = [];
+    for (const [key, { kind, ref, data }] of this.#wanted) {
+      if (kind.name === 'Application' && ref.namespace === metadata.namespace) {
+        const { ownerReferences = [] } = this.#options.writer.parse(kind, data).metadata;
         if (ownerReferences.some((owner) => isApplicationSet(owner) && owner.name === metadata.name)) {
-          this.#queue.add(key);
+          owned.push(key);
         }
       }
     }
+    this.write(owned);
   }
 
   #isInStep(key: string, { kind, ref, data }: Wanted): boolean {
