@@ -159,6 +159,24 @@ const anyOperation = (random: Random): Record<string, unknown> => ({
   sync: { source: source(anyMap(random)), ...(random.chance(0.5) && { prune: false, syncOptions: [] }) },
 });
 
+/** Expects that both sides hold the same. */
+function comparing(lab: Lab, cluster: LabCluster, seed: number): (what: string) => void {
+  return (what) => {
+    const [hub, local] = [lab.hub.objects.get(onHub), cluster.objects.get(onCluster)] as [Application, Application];
+    expect(sourcesOf(local), `seed ${seed}: ${what}`).toBe(sourcesOf(hub));
+    expect(canonicalJson(local.status ?? {}), `seed ${seed}: ${what}`).toBe(canonicalJson(hub.status ?? {}));
+    expect(canonicalJson(local.operation), `seed ${seed}: ${what}`).toBe(canonicalJson(hub.operation));
+  };
+}
+
+/** Asks for an operation on the hub, as argocd-server does, and tells what the cluster has of it. */
+async function asked(lab: Lab, cluster: LabCluster, random: Random) {
+  const operation = anyOperation(random);
+  put(lab.hub, onHub, ({ status: { operationState: _, ...status } = {}, ...hub }) => ({ ...hub, status, operation }));
+  await lab.run(3_000);
+  return { asked: operation, there: cluster.objects.get(onCluster)?.operation };
+}
+
 const seeds = Array.from({ length: effort(40, 2_000) }, (_, index) => index + 1);
 
 test('any values arrive as they were sent: copies, takeovers, operations and reports', async () => {
@@ -171,13 +189,7 @@ test('any values arrive as they were sent: copies, takeovers, operations and rep
       const leave = lab.join(principal, agent);
       return () => [leave(), principal.stop.abort(), agent.stop.abort()];
     };
-    const is = () => [lab.hub.objects.get(onHub), cluster.objects.get(onCluster)] as [Application, Application];
-    const expectSame = (what: string) => {
-      const [hub, copy] = is();
-      expect(sourcesOf(copy), `seed ${seed}: ${what}`).toBe(sourcesOf(hub));
-      expect(canonicalJson(hub.status ?? {}), `seed ${seed}: ${what}`).toBe(canonicalJson(copy.status ?? {}));
-      expect(canonicalJson(hub.operation), `seed ${seed}: ${what}`).toBe(canonicalJson(copy.operation));
-    };
+    const expectSame = comparing(lab, cluster, seed);
     if (random.chance(0.5)) {
       cluster.objects.create(withValues(hubApplication(onCluster), anyMap(random)));
     }
@@ -195,14 +207,8 @@ test('any values arrive as they were sent: copies, takeovers, operations and rep
       put(cluster, onCluster, (copy) => anyEdit(random, copy));
       await lab.run(3_000);
       expectSame('edited on the cluster');
-      const operation = anyOperation(random);
-      put(lab.hub, onHub, ({ status: { operationState: _, ...status } = {}, ...hub }) => ({
-        ...hub,
-        status,
-        operation,
-      }));
-      await lab.run(3_000);
-      expect(canonicalJson(is()[1].operation), `seed ${seed}: operated`).toBe(canonicalJson(operation));
+      const operation = await asked(lab, cluster, random);
+      expect(canonicalJson(operation.there), `seed ${seed}: operated`).toBe(canonicalJson(operation.asked));
       begins(cluster, `t${round}`);
       await lab.run(random.pick([0, 3_000]));
       if (random.chance(0.5)) {
@@ -213,7 +219,7 @@ test('any values arrive as they were sent: copies, takeovers, operations and rep
       ends(cluster);
       await lab.run(3_000);
       expectSame('done');
-      expect(is()[0].operation, `seed ${seed}: done`).toBeUndefined();
+      expect(lab.hub.objects.get(onHub)?.operation, `seed ${seed}: done`).toBeUndefined();
     }
     stop();
   }
@@ -229,13 +235,7 @@ test('any values arrive as they were sent: mirrors, operations on them, and thei
       const leave = joinStage(lab, principal, agent);
       return () => [leave(), principal.stop.abort(), agent.stop.abort()];
     };
-    const is = () => [lab.hub.objects.get(onHub), cluster.objects.get(onCluster)] as [Application, Application];
-    const expectSame = (what: string) => {
-      const [mirror, own] = is();
-      expect(sourcesOf(mirror), `seed ${seed}: ${what}`).toBe(sourcesOf(own));
-      expect(canonicalJson(mirror.status ?? {}), `seed ${seed}: ${what}`).toBe(canonicalJson(own.status ?? {}));
-      expect(canonicalJson(mirror.operation), `seed ${seed}: ${what}`).toBe(canonicalJson(own.operation));
-    };
+    const expectSame = comparing(lab, cluster, seed);
     cluster.objects.create(withValues(ownApplication(), anyMap(random)));
     let stop = start();
     await lab.run(3_000);
@@ -250,14 +250,8 @@ test('any values arrive as they were sent: mirrors, operations on them, and thei
       put(cluster, onCluster, (own) => ({ ...own, status: anyStatus(random) }));
       await lab.run(3_000);
       expectSame('reported');
-      const operation = anyOperation(random);
-      put(lab.hub, onHub, ({ status: { operationState: _, ...status } = {}, ...hub }) => ({
-        ...hub,
-        status,
-        operation,
-      }));
-      await lab.run(3_000);
-      expect(canonicalJson(is()[1].operation), `seed ${seed}: operated`).toBe(canonicalJson(operation));
+      const operation = await asked(lab, cluster, random);
+      expect(canonicalJson(operation.there), `seed ${seed}: operated`).toBe(canonicalJson(operation.asked));
       begins(cluster, `t${round}`);
       await lab.run(3_000);
       if (random.chance(0.5)) {
@@ -268,7 +262,7 @@ test('any values arrive as they were sent: mirrors, operations on them, and thei
       ends(cluster);
       await lab.run(3_000);
       expectSame('done');
-      expect(is()[0].operation, `seed ${seed}: done`).toBeUndefined();
+      expect(lab.hub.objects.get(onHub)?.operation, `seed ${seed}: done`).toBeUndefined();
     }
     stop();
   }
