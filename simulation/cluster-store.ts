@@ -234,7 +234,9 @@ export class ClusterStore<T extends SimulatedObject> implements Store<T> {
     for (const [id] of gone) {
       this.#cache.delete(id);
     }
-    const changes = shown.map((object) => ({ old: this.#cache.get(idOf(object)), now: object, relisted: true }));
+    const changes = shown
+      .map((object) => ({ old: this.#cache.get(idOf(object)), now: object, relisted: true }))
+      .filter(({ old, now }) => old?.metadata.resourceVersion !== now.metadata.resourceVersion);
     for (const { now: object } of changes) {
       this.#cache.set(idOf(object), object);
     }

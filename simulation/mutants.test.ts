@@ -179,7 +179,7 @@ const mutants: Mutant[] = [
   {
     invariant: 'an object that a label took out of the selection is observed when it returns',
     file: 'sync/view.ts',
-    from: 'this.#return(now);',
+    from: 'this.#return(now, wentBack);',
     to: '',
   },
   {

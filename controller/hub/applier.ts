@@ -12,6 +12,9 @@ import {
 import { fieldManager, managedBy } from './names.ts';
 import { overlay } from './overlay.ts';
 
+/** How long what was written counts more than the cache, without asking the API server. */
+const trustMs = 60_000;
+
 /** An object with a name that the controller needs belongs to somebody else. */
 export class ForeignObjectError extends Error {
   override readonly name = 'ForeignObjectError';
@@ -55,7 +58,8 @@ type Client = Pick<KubeClient, 'apply' | 'create' | 'patch' | 'get' | 'delete'>;
 export class Applier {
   readonly #client: Client;
   readonly #owns: (object: KubeObject) => boolean;
-  readonly #written = new Map<string, KubeObject>();
+  /** What was written, and when by `performance.now()`, until the cache has it. */
+  readonly #written = new Map<string, { readonly object: KubeObject; readonly at: number }>();
   readonly #settled = new Map<string, { desired: string; live: string }>();
   #writes = 0;
 
@@ -73,10 +77,13 @@ export class Applier {
   /** Remembers an object that was written without this applier, so that {@link Applier.current} knows it before the cache. */
   wrote(type: ResourceType, object: KubeObject): void {
     delete object.metadata.managedFields;
-    this.#written.set(idOf(type, object), object);
+    this.#keep(idOf(type, object), object);
   }
 
-  /** The newest known state of an object: the cached one or the one written later. Without either, asks the API server. */
+  /**
+   * The newest known state of an object: the cached one or the one written later. Without either, asks the API server; also when
+   * the cache does not have for long what was written: the API server may have been restored from a backup.
+   */
   async current<T extends KubeObject>(
     type: ResourceType<T>,
     key: { namespace?: string; name: string },
@@ -84,22 +91,25 @@ export class Applier {
     signal?: AbortSignal,
   ): Promise<T | undefined> {
     const id = idOf(type, { metadata: key });
-    const written = this.#written.get(id) as T | undefined;
-    if (
-      cached &&
-      (written === undefined || !isNewerVersion(written.metadata.resourceVersion, cached.metadata.resourceVersion))
-    ) {
+    const written = this.#written.get(id);
+    if (cached && (written === undefined || !isNewer(written.object, cached))) {
       this.#written.delete(id);
       return cached;
     }
-    if (cached && written) {
-      return written;
+    if (cached && written && performance.now() - written.at < trustMs) {
+      return written.object as T;
     }
     const live = await this.#client.get(type, key, signal);
     if (live === undefined) {
       this.#written.delete(id);
+    } else if (cached) {
+      this.wrote(type, live);
     }
     return live;
+  }
+
+  #keep(id: string, object: KubeObject): void {
+    this.#written.set(id, { object, at: performance.now() });
   }
 
   /**
@@ -199,7 +209,7 @@ export class Applier {
   #remember<T extends KubeObject>(id: string, object: T, metadata: KubeObject['metadata']) {
     const { managedFields: _, ...rest } = metadata;
     const written = { ...object, metadata: rest };
-    this.#written.set(id, written);
+    this.#keep(id, written);
     return { object: written, changed: true };
   }
 
@@ -223,6 +233,10 @@ export class Applier {
     this.#writes += 1;
     await this.#client.delete(type, object.metadata, { uid: object.metadata.uid, signal });
   }
+}
+
+function isNewer(a: KubeObject, b: KubeObject): boolean {
+  return isNewerVersion(a.metadata.resourceVersion, b.metadata.resourceVersion);
 }
 
 function idOf(type: ResourceType, { metadata }: KubeObject): string {

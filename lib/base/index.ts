@@ -27,7 +27,7 @@ export { type LabelTest, labelSelector } from './label-selector.ts';
 export type { Logger } from './logger.ts';
 export { applyMergePatch, type MergePatch, mergePatchBetween } from './merge-patch.ts';
 export { principalObjects } from './principal-objects.ts';
-export { compareVersions, isNewerVersion } from './resource-version.ts';
+export { compareVersions, hasGoneBack, isNewerVersion } from './resource-version.ts';
 export { Semaphore } from './semaphore.ts';
 export { type ArchivedFile, tarOf } from './tar.ts';
 export { type RateLimit, TokenBucket } from './token-bucket.ts';

@@ -19,3 +19,16 @@ export function compareVersions(a = '', b = ''): number | undefined {
 export function isNewerVersion(a = '', b = ''): boolean {
   return (compareVersions(a, b) ?? 1) > 0;
 }
+
+/**
+ * Whether a cache that had `before` and now has `now` has gone back: the same object, in no newer version. That happens only when
+ * the API server was restored from a backup; what was known of the object before is not true any more.
+ */
+export function hasGoneBack(before: Versioned, now: Versioned): boolean {
+  return before.uid === now.uid && !isNewerVersion(now.resourceVersion, before.resourceVersion);
+}
+
+interface Versioned {
+  readonly uid?: string | undefined;
+  readonly resourceVersion?: string | undefined;
+}

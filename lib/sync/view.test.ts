@@ -25,9 +25,10 @@ function setUp() {
       return () => undefined;
     },
   });
-  const show = (now: StoredObject) => notify({ old: undefined, now });
+  const change = (old: StoredObject | undefined, now: StoredObject) => notify({ old, now });
+  const show = (now: StoredObject) => change(undefined, now);
   const lost = (old: StoredObject) => notify({ old, now: undefined });
-  return { view, changes, doubted, timers, show, lost };
+  return { view, changes, doubted, timers, show, change, lost };
 }
 
 const at = (resourceVersion: string, uid = 'u'): StoredObject => ({
@@ -60,8 +61,35 @@ test('an old answer does not bring back what is gone', () => {
   show(at('5'));
   lost(at('8'));
   view.learn(at('7'));
-  show(at('6'));
   expect(changes).toEqual(['5', 'gone']);
+});
+
+test('a cache that goes back is followed: its API server was restored from a backup', () => {
+  const { view, changes, change } = setUp();
+  change(undefined, at('1000'));
+  view.learn(at('1001'));
+  change(at('1000'), at('500'));
+  change(at('500'), at('501'));
+  expect(changes).toEqual(['1000', '1001', '500', '501']);
+});
+
+test('a write that the cache had not seen yet is forgotten when the cache says again what it had', () => {
+  const { view, changes, change } = setUp();
+  change(undefined, at('1000'));
+  view.learn(at('1001'));
+  change(at('1000'), at('1000'));
+  expect(changes).toEqual(['1000', '1001', '1000']);
+});
+
+test('what was deleted after the backup was made is there again', () => {
+  const { view, changes, change, lost } = setUp();
+  change(undefined, at('1000'));
+  lost(at('1001'));
+  change(undefined, at('500'));
+  change(at('500'), at('501'));
+  view.lost(at('501'));
+  change(at('501'), at('400'));
+  expect(changes).toEqual(['1000', 'gone', '500', '501', 'gone', '400']);
 });
 
 test('what the API server said is gone is not brought back by a cache that has not heard yet', () => {

@@ -1,4 +1,4 @@
-import { isNewerVersion } from '../base/index.ts';
+import { hasGoneBack, isNewerVersion } from '../base/index.ts';
 import type { Clock } from './clock.ts';
 import { type RetryDelays, retryDelay } from './retry-delay.ts';
 import type { ObjectRef, Store, StoreChange, StoredObject } from './store.ts';
@@ -25,14 +25,16 @@ export interface ViewOptions<T> {
  *
  * Resource versions, compared as decimal numbers, decide which is newer. Kubernetes up to 1.34 calls them opaque except for
  * equality; where they are not numbers, the last observation counts, and a late answer may briefly hide a newer cached
- * state.
+ * state. When the cache itself goes back to an earlier version, the API server was restored from a backup, and the cache is
+ * right.
  */
 export class View<T extends StoredObject> {
   readonly #objects = new Map<string, T>();
   /**
    * Uids of objects that are known to be gone, oldest first: an old answer must not bring one back. The value is the
-   * version at which the cache lost it: it comes back when only its labels had taken it out of the cache's selection.
-   * Undefined: the API server reported it gone, and the cache may lag behind.
+   * version at which its labels took it out of the cache's selection: it comes back when the cache has a later one. The empty
+   * text: the cache lost it, and knows itself when it is back. Undefined: the API server reported it gone, and the cache may
+   * lag behind.
    */
   readonly #gone = new Map<string, string | undefined>();
   /** Uids in the cache. */
@@ -54,13 +56,14 @@ export class View<T extends StoredObject> {
       }
       if (now !== undefined) {
         this.#cached.add(now.metadata.uid ?? '');
-        this.#return(now);
-        if (!this.#take(now, relisted)) {
+        const wentBack = old !== undefined && hasGoneBack(old.metadata, now.metadata);
+        this.#return(now, wentBack);
+        if (!this.#take(now, relisted, wentBack)) {
           this.#share(now);
         }
       } else {
         this.#cached.delete(object.metadata.uid ?? '');
-        this.#forget(object, object.metadata.resourceVersion);
+        this.#forget(object, '');
       }
     });
     return () => {
@@ -110,20 +113,24 @@ export class View<T extends StoredObject> {
     this.#forget(object, object.metadata.resourceVersion);
   }
 
-  #return(object: T): void {
+  #return(object: T, wentBack: boolean): void {
     const uid = object.metadata.uid ?? '';
     const version = this.#gone.get(uid);
-    if (version !== undefined && isNewerVersion(object.metadata.resourceVersion, version)) {
+    const isLater =
+      version === '' || (version !== undefined && isNewerVersion(object.metadata.resourceVersion, version));
+    if (wentBack || isLater) {
       this.#gone.delete(uid);
     }
   }
 
-  #take(object: T, relisted?: boolean): boolean {
+  #take(object: T, relisted = false, wentBack = false): boolean {
     const ref = refOf(object);
     const known = this.get(ref);
     if (
       this.#gone.has(object.metadata.uid ?? '') ||
-      (known !== undefined && !isNewerVersion(object.metadata.resourceVersion, known.metadata.resourceVersion))
+      (known !== undefined &&
+        !wentBack &&
+        !isNewerVersion(object.metadata.resourceVersion, known.metadata.resourceVersion))
     ) {
       return false;
     }

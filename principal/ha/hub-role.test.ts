@@ -1,7 +1,47 @@
 import { expect, test } from 'vitest';
+import { annotations } from '../../lib/argocd/index.ts';
 import { aborted } from '../../lib/base/index.ts';
-import type { Lease } from '../../lib/kube/index.ts';
+import { until } from '../../lib/base/testing.ts';
+import { ConnectionError, type KubeClient, type Lease } from '../../lib/kube/index.ts';
+import { ScriptedKind } from '../../lib/kube/testing.ts';
+import { createLogger } from '../../lib/ops/index.ts';
 import { SharedRole, type SharedRoleOptions } from './hub-role.ts';
+
+const recorded = (role: string): Lease => ({
+  metadata: {
+    namespace: 'ns',
+    name: 'argocd-agent.hub-role',
+    uid: 'u',
+    annotations: {
+      [annotations.hubRole]: role,
+      [annotations.preferredRole]: 'active',
+      [annotations.preferredByPod]: JSON.stringify([['principal-0', 'active']]),
+    },
+  },
+});
+
+test('after a restore of the API server the recorded role counts, though it is of a lower version', async () => {
+  const stop = new AbortController();
+  const kind = new ScriptedKind<Lease>();
+  kind.put(recorded('active'));
+  const snapshot = kind.snapshot();
+  const stored = kind.put(recorded('standby'));
+  const client = Object.assign(kind, { get: async () => stored }) as unknown as KubeClient;
+  const role = await SharedRole.open({
+    client,
+    namespace: 'ns',
+    preferred: 'active',
+    pod: 'principal-0',
+    logger: createLogger({ level: 'fatal' }),
+    signal: stop.signal,
+    failed: (error) => expect.fail(String(error)),
+  });
+  expect(role.current).toBe('standby');
+  await until(() => expect(kind.openWatches).toBe(1));
+  kind.breakWatches(new ConnectionError('reset', { code: 'ECONNRESET', sent: true }), () => kind.restore(snapshot));
+  await until(() => expect(role.current).toBe('active'));
+  stop.abort();
+});
 
 const nothing = () => undefined;
 

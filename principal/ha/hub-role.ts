@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { annotations } from '../../lib/argocd/index.ts';
-import { becomes, compareVersions, type Logger, wellKnown } from '../../lib/base/index.ts';
+import { becomes, hasGoneBack, isNewerVersion, type Logger, wellKnown } from '../../lib/base/index.ts';
 import { retryForever, startInformer } from '../../lib/bridge/index.ts';
 import { type KubeClient, type Lease, leases } from '../../lib/kube/index.ts';
 import { retryConflicts } from './retry-conflicts.ts';
@@ -99,7 +99,6 @@ export class SharedRole implements HubRole {
     this.#options = options;
     this.#lease = lease;
     const { client, namespace, logger, signal, failed } = options;
-    const seen = (lease: Lease) => this.#observe(lease);
     startInformer({
       client,
       type: leases,
@@ -108,7 +107,10 @@ export class SharedRole implements HubRole {
       logger,
       signal,
       failed,
-    }).subscribe({ added: seen, updated: (_, now) => seen(now) });
+    }).subscribe({
+      added: (lease) => this.#observe(lease),
+      updated: (old, now) => (hasGoneBack(old.metadata, now.metadata) ? this.#take(now) : this.#observe(now)),
+    });
   }
 
   /** Reads the role, or records the preferred one, for as long as the API server cannot be asked. */
@@ -192,9 +194,12 @@ export class SharedRole implements HubRole {
   /** What was written here may be newer than what the watch reports. */
   #observe(lease: Lease): void {
     const { resourceVersion: seen = '' } = this.#lease.metadata;
-    if ((compareVersions(lease.metadata.resourceVersion ?? '', seen) ?? 1) <= 0) {
-      return;
+    if (isNewerVersion(lease.metadata.resourceVersion, seen)) {
+      this.#take(lease);
     }
+  }
+
+  #take(lease: Lease): void {
     const [role, state] = [this.current, this.followerState];
     this.#lease = lease;
     if (this.current === role && this.followerState === state) {

@@ -1,4 +1,4 @@
-import { isNewerVersion } from '../../lib/base/index.ts';
+import { hasGoneBack, isNewerVersion } from '../../lib/base/index.ts';
 import { type Informer, type KubeClient, type Lease, leases } from '../../lib/kube/index.ts';
 import { agentLeaseName } from '../sessions/connection-records.ts';
 import { agentOfHold } from './hold-record.ts';
@@ -39,7 +39,13 @@ export class HoldStore {
     };
     this.#options.informer.subscribe({
       added: seen,
-      updated: (_old, now) => seen(now),
+      updated: (old, now) => {
+        const agent = agentOfHold(now);
+        if (agent !== undefined && hasGoneBack(old.metadata, now.metadata)) {
+          this.#written.delete(agent);
+        }
+        seen(now);
+      },
       deleted: (last) => {
         const agent = agentOfHold(last);
         if (agent !== undefined && this.#written.get(agent)?.metadata.uid === last.metadata.uid) {

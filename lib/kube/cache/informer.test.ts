@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { until } from '../../base/testing.ts';
 import { ApiError, ConnectionError } from '../errors.ts';
 import { type ConfigMap, configMaps } from '../resources.ts';
@@ -222,6 +222,78 @@ test('a server whose history went back is listed again', async () => {
   ];
   kind.endWatches();
   await until(() => expect(i.stats.lists).toBe(3));
+});
+
+const reset = () => new ConnectionError('reset', { code: 'ECONNRESET', sent: true });
+
+test('after a connection broke, a restored server is listed again, and each object is reported as it is now', async () => {
+  kind.put(map('a', '1'));
+  kind.put(map('same', '1'));
+  kind.put(map('deleted-since', '1'));
+  const snapshot = kind.snapshot();
+  const i = await started();
+  kind.put(map('a', '2'));
+  kind.put(map('made-since', '1'));
+  kind.remove('ns/deleted-since');
+  await until(() => expect(log).toHaveLength(6));
+  log.length = 0;
+  kind.breakWatches(reset(), () => kind.restore(snapshot));
+  await until(() => expect(i.stats.lists).toBe(2));
+  expect(log).toEqual([
+    'deleted made-since=1',
+    'added deleted-since=1',
+    'relisted a=2 -> a=1',
+    'relisted same=1 -> same=1',
+  ]);
+  await until(() => expect(kind.openWatches).toBe(1));
+  kind.put(map('a', '3'));
+  await until(() => expect(log.at(-1)).toBe('updated a=1 -> a=3'));
+});
+
+test('an equal version of a restored server may have another content', async () => {
+  kind.put(map('a', '1'));
+  const snapshot = kind.snapshot();
+  const i = await started();
+  kind.put(map('a', '2'));
+  kind.put(map('b', '1'));
+  await until(() => expect(log).toHaveLength(3));
+  kind.breakWatches(reset(), () => {
+    kind.restore(snapshot);
+    kind.put(map('a', '3'));
+  });
+  await until(() => expect(i.stats.lists).toBe(2));
+  expect(log.at(-1)).toBe('relisted a=2 -> a=3');
+});
+
+test('a restored server is known by its old objects, too, when its version was raised', async () => {
+  kind.put(map('a', '1'));
+  kind.put(map('same', '1'));
+  const snapshot = kind.snapshot();
+  const i = await started();
+  kind.put(map('a', '2'));
+  await until(() => expect(log).toHaveLength(3));
+  log.length = 0;
+  kind.breakWatches(reset(), () => kind.restore(snapshot, 1_000_000));
+  await until(() => expect(i.stats.lists).toBe(2));
+  expect(log).toEqual(['relisted a=2 -> a=1', 'relisted same=1 -> same=1']);
+});
+
+test('a reconnection to a healthy server costs one small list, and a watch that ended in its time none', async () => {
+  kind.put(map('a', '1'));
+  const i = await started();
+  kind.breakWatches(reset());
+  await until(() => expect(i.stats.watches).toBe(2));
+  expect(kind.checks).toBe(1);
+  await until(() => expect(kind.openWatches).toBe(1));
+  const later = performance.now() + 600_000;
+  onTestFinished(() => {
+    vi.restoreAllMocks();
+  });
+  vi.spyOn(performance, 'now').mockImplementation(() => later);
+  kind.endWatches();
+  await until(() => expect(i.stats.watches).toBe(3));
+  expect(kind.checks).toBe(1);
+  expect(kind.lists).toHaveLength(1);
 });
 
 test('a watch that ends as soon as it begins is not repeated in a hot loop', async () => {

@@ -1,5 +1,5 @@
 import type { BackoffOptions } from '../../base/index.ts';
-import { abortable, type Logger } from '../../base/index.ts';
+import { abortable, isNewerVersion, type Logger } from '../../base/index.ts';
 import type { ListOptions } from '../client-options.ts';
 import { isForbidden } from '../errors.ts';
 import { type KubeObject, keyOf, type ObjectKey, type ResourceType } from '../types.ts';
@@ -14,7 +14,10 @@ import { type ReflectedClient, type ReflectorStats, reflect } from './reflector.
 export interface InformerHandler<T extends KubeObject> {
   /** `initial`: the object was there when the informer or this subscription began. */
   added?(object: T, initial: boolean): void;
-  /** `relisted`: the change comes from a list after a gap, and what was in between is not known. */
+  /**
+   * `relisted`: the change comes from a list after a gap, and what was in between is not known. `now` is not newer than `old`
+   * only when the API server was restored from a backup; then each object is reported, whether it differs or not.
+   */
   updated?(old: T, now: T, relisted?: boolean): void;
   /** `last` is the last state known; after a gap it may lack the final changes. */
   deleted?(last: T): void;
@@ -77,8 +80,8 @@ export class Informer<T extends KubeObject> {
         backoff: this.#options.backoff ?? {},
         watchSeconds: this.#options.watchSeconds ?? 600,
         sink: {
-          listed: (object) => this.#listed(object),
-          replaced: (objects) => this.#replaced(objects),
+          listed: (object, wentBack) => this.#listed(object, wentBack),
+          replaced: (objects, wentBack, reached) => this.#replaced(objects, wentBack, reached),
           changed: (event, object) => this.#changed(event, object),
           failed: (error) => isForbidden(error) && this.#refused.resolve(),
         },
@@ -169,13 +172,14 @@ export class Informer<T extends KubeObject> {
     return this.#store.byIndex(index, value);
   }
 
-  #listed(object: T): T {
+  #listed(object: T, wentBack: boolean): T {
     const old = this.#store.get(keyOf(object));
-    return old && isSameVersion(old, object) ? old : this.#prepared(object);
+    return old && !wentBack && isSameVersion(old, object) ? old : this.#prepared(object);
   }
 
-  #replaced(listed: T[]): void {
+  #replaced(listed: T[], wentBack: boolean, reached: string | undefined): void {
     const isInitial = this.#stats.lists <= 1;
+    const isRestored = wentBack || listed.some((object) => this.#isNewsOfThePast(object, reached));
     const objects = new Map<string, T>();
     for (const object of listed) {
       objects.set(keyOf(object), object);
@@ -194,7 +198,7 @@ export class Informer<T extends KubeObject> {
     }
     for (const [key, object] of objects) {
       const old = this.#store.get(key);
-      if (old && isSameVersion(old, object)) {
+      if (old && !isRestored && isSameVersion(old, object)) {
         continue;
       }
       this.#store.set(object);
@@ -218,6 +222,16 @@ export class Informer<T extends KubeObject> {
       this.#notifyUpdated(old, now, true);
     }
     this.#firstList.resolve();
+  }
+
+  /**
+   * Whether we should have seen it before: a list after a restore shows old versions, also where the server's own version was
+   * raised afterwards, as etcd's documentation asks for.
+   */
+  #isNewsOfThePast(object: T, reached: string | undefined): boolean {
+    const old = this.#store.get(keyOf(object));
+    const isNews = old === undefined || !isSameVersion(old, object);
+    return isNews && reached !== undefined && !isNewerVersion(object.metadata.resourceVersion, reached);
   }
 
   #changed(type: 'ADDED' | 'MODIFIED' | 'DELETED', object: T): void {

@@ -9,11 +9,15 @@ import type { WatchEvent } from '../watch.ts';
 export interface ReflectorSink<T extends KubeObject> {
   /**
    * Called with each object of a list that is not complete yet; the result replaces it. Thus the pages of a long list need
-   * not stay in memory in full.
+   * not stay in memory in full. `wentBack`: the list is older than what was reported before, so that an equal version may
+   * have another content.
    */
-  listed(object: T): T;
-  /** The complete state, from a list. */
-  replaced(objects: T[]): void;
+  listed(object: T, wentBack: boolean): T;
+  /**
+   * The complete state, from a list.
+   * @param reached the version up to which everything was reported before; undefined: nothing was
+   */
+  replaced(objects: T[], wentBack: boolean, reached: string | undefined): void;
   /** One change since. */
   changed(type: 'ADDED' | 'MODIFIED' | 'DELETED', object: T): void;
   /** A list or watch failed; it will be repeated. */
@@ -57,38 +61,50 @@ const shortestWatchMs = 1_000;
 
 /**
  * Mirrors a kind until aborted: list once, then watch from there, one watch after the other. A list is repeated only
- * when the server no longer knows what happened since the version we have. Resumes at once after a watch that ended in
- * good order, and with back-off after a failure; a watch that works resets the back-off, and so does a server that could not be
- * reached and answers again.
+ * when the server no longer knows what happened since the version we have, or has gone back behind it. Resumes at once after a
+ * watch that ended in good order, and with back-off after a failure; a watch that works resets the back-off, and so does a
+ * server that could not be reached and answers again.
  */
 export async function reflect<T extends KubeObject>(options: ReflectorOptions<T>): Promise<void> {
-  const { type, stats, logger, signal, backoff } = options;
+  const { type, stats, logger, signal, backoff, watchSeconds } = options;
   let version: string | undefined;
+  /** The last version we had, also when it is of no use any more. */
+  let reached: string | undefined;
+  /** The server may be another one since the last watch, or be restored from a backup. */
+  let isDoubtful = false;
   let failures = 0;
   /** Of these: how often the history was gone. */
   let relists = 0;
   while (!signal.aborted) {
     try {
       if (version === undefined) {
-        const listed = await listAll(options);
+        const listed = await listAll(options, reached);
         stats.lists++;
-        options.sink.replaced(listed.items);
+        options.sink.replaced(listed.items, listed.wentBack, reached);
         version = listed.resourceVersion;
+        reached = version;
         stats.problem = undefined;
+      } else if (isDoubtful) {
+        await checkHistory(options, version);
       }
+      isDoubtful = true;
       const since = version;
       const startedAt = performance.now();
-      const watch = await openWatch(options, since);
+      const seconds = Math.ceil((watchSeconds / 2) * (1 + Math.random()));
+      const watch = await openWatch(options, since, seconds);
       stats.watches++;
       for await (const event of watch) {
         failures = 0;
         relists = 0;
         stats.problem = undefined;
         version = take(event, version, options);
+        reached = version;
       }
-      if (version === since && performance.now() - startedAt < shortestWatchMs) {
+      const lasted = performance.now() - startedAt;
+      if (version === since && lasted < shortestWatchMs) {
         throw new Error('the watch ended as soon as it had begun');
       }
+      isDoubtful = lasted < seconds * 1_000;
       failures = 0;
       relists = 0;
     } catch (error) {
@@ -126,7 +142,7 @@ function take<T extends KubeObject>(event: WatchEvent<T>, version: string, optio
   const { stats, sink } = options;
   if (event.type === 'BOOKMARK') {
     stats.bookmarks++;
-    if ((compareVersions(event.resourceVersion, version) ?? 0) < 0) {
+    if (isBefore(event.resourceVersion, version)) {
       throw wentBack(event.resourceVersion, version);
     }
     return event.resourceVersion || version;
@@ -136,10 +152,28 @@ function take<T extends KubeObject>(event: WatchEvent<T>, version: string, optio
   return event.object.metadata.resourceVersion ?? version;
 }
 
-function openWatch<T extends KubeObject>(options: ReflectorOptions<T>, resourceVersion: string) {
-  const { client, type, selection, watchSeconds, signal } = options;
-  const timeoutSeconds = Math.ceil((watchSeconds / 2) * (1 + Math.random()));
+function openWatch<T extends KubeObject>(
+  options: ReflectorOptions<T>,
+  resourceVersion: string,
+  timeoutSeconds: number,
+) {
+  const { client, type, selection, signal } = options;
   return client.watch(type, { ...selection, resourceVersion, timeoutSeconds, signal });
+}
+
+/**
+ * Asks which version the server has. A server that was restored from a backup accepts a watch from a version that it has not
+ * reached yet, and says nothing until it has. One object is enough, of whatever labels: to find one with labels that few
+ * have, a server reads them all. Rights may depend on the name, which is a field.
+ * @throws ApiError Gone when the server's version is before ours
+ */
+async function checkHistory<T extends KubeObject>(options: ReflectorOptions<T>, version: string): Promise<void> {
+  const { client, type, selection, signal } = options;
+  const { namespace, fieldSelector } = selection;
+  const page = await client.listPage(type, { namespace, fieldSelector, limit: 1, metadataOnly: true, signal });
+  if (isBefore(page.resourceVersion, version)) {
+    throw wentBack(page.resourceVersion, version);
+  }
 }
 
 /**
@@ -148,7 +182,8 @@ function openWatch<T extends KubeObject>(options: ReflectorOptions<T>, resourceV
  */
 async function listAll<T extends KubeObject>(
   options: ReflectorOptions<T>,
-): Promise<{ items: T[]; resourceVersion: string }> {
+  reached: string | undefined,
+): Promise<{ items: T[]; resourceVersion: string; wentBack: boolean }> {
   const { client, type, selection, pageSize, signal } = options;
   for (let attempt = 1; ; attempt++) {
     const limit = attempt <= 2 ? pageSize : undefined;
@@ -158,13 +193,14 @@ async function listAll<T extends KubeObject>(
     try {
       do {
         const page = await client.listPage(type, { ...selection, limit, continue: token, signal });
-        for (const item of page.items) {
-          items.push(options.sink.listed(item));
-        }
         resourceVersion ??= page.resourceVersion;
+        const wentBack = isBefore(resourceVersion, reached);
+        for (const item of page.items) {
+          items.push(options.sink.listed(item, wentBack));
+        }
         token = page.continue;
       } while (token);
-      return { items, resourceVersion };
+      return { items, resourceVersion, wentBack: isBefore(resourceVersion, reached) };
     } catch (error) {
       if (!isGone(error) || token === undefined) {
         throw error;
@@ -179,6 +215,11 @@ function isVersionFromTheFuture(error: unknown): boolean {
   return (
     error instanceof ApiError && (error.details?.causes?.some((c) => c.reason === 'ResourceVersionTooLarge') ?? false)
   );
+}
+
+/** False when they cannot be compared, or one is unknown. */
+function isBefore(version: string, other: string | undefined): boolean {
+  return (compareVersions(version, other) ?? 0) < 0;
 }
 
 function wentBack(now: string, before: string): ApiError {

@@ -11,10 +11,18 @@ interface Watch<T extends KubeObject> {
   wake: () => void;
 }
 
+/** What a {@link ScriptedKind} had at a time. */
+export interface ScriptedSnapshot<T extends KubeObject> {
+  readonly objects: ReadonlyMap<string, T>;
+  readonly version: number;
+}
+
 /** One kind of an API server in memory, with a history that can be compacted and trouble on demand. */
 export class ScriptedKind<T extends KubeObject> implements Pick<KubeClient, 'listPage' | 'watch'> {
   /** What lists were asked for. */
   readonly lists: { limit: number | undefined; continue: boolean }[] = [];
+  /** How often only the version was asked for. */
+  checks = 0;
   /** The versions that watches started from. */
   readonly watchedFrom: string[] = [];
   /** Thrown by the next requests, one each. */
@@ -61,6 +69,27 @@ export class ScriptedKind<T extends KubeObject> implements Pick<KubeClient, 'lis
     }
   }
 
+  /** What there is now, for {@link ScriptedKind.restore}. */
+  snapshot(): ScriptedSnapshot<T> {
+    return { objects: new Map(this.#objects), version: this.#version };
+  }
+
+  /**
+   * Puts an earlier state back, as a restore of etcd does. Watches of versions that are not reached yet are accepted all the
+   * same.
+   * @param version which version the server has then; default: that of the snapshot. A higher one is what etcd's
+   * documentation asks for, and its history is compacted
+   */
+  restore(snapshot: ScriptedSnapshot<T>, version = snapshot.version): void {
+    this.#objects.clear();
+    for (const [key, object] of snapshot.objects) {
+      this.#objects.set(key, object);
+    }
+    this.#version = version;
+    this.#history = [];
+    this.#compacted = version > snapshot.version ? version : 0;
+  }
+
   compact(): void {
     this.#compacted = this.#version;
     this.#history = [];
@@ -83,9 +112,13 @@ export class ScriptedKind<T extends KubeObject> implements Pick<KubeClient, 'lis
 
   async listPage<U extends KubeObject>(
     _type: ResourceType<U>,
-    options: { limit?: number | undefined; continue?: string | undefined },
+    options: { limit?: number | undefined; continue?: string | undefined; metadataOnly?: boolean | undefined },
   ): Promise<ListPage<U>> {
-    this.lists.push({ limit: options.limit, continue: options.continue !== undefined });
+    if (options.limit === 1 && options.metadataOnly) {
+      this.checks++;
+    } else {
+      this.lists.push({ limit: options.limit, continue: options.continue !== undefined });
+    }
     this.#refuse();
     if (options.continue && this.expireContinue > 0) {
       this.expireContinue--;
