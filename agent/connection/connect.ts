@@ -1,5 +1,5 @@
 import type { AgentSync } from '../../lib/argocd/index.ts';
-import { hostPort, type Logger, splitHostPort, withoutBrackets } from '../../lib/base/index.ts';
+import { every, hostPort, type Logger, splitHostPort, withoutBrackets } from '../../lib/base/index.ts';
 import {
   adaptStream,
   ConnectionObserver,
@@ -144,7 +144,7 @@ function onConnected(
   return {
     event: adapter.event,
     closed: () => {
-      clearInterval(heartbeat);
+      heartbeat?.();
       pace.close();
       observer.close();
       metrics.disconnected();
@@ -158,11 +158,11 @@ function onConnected(
 }
 
 /** Sends heartbeats, the first after one interval. */
-function startHeartbeat(stream: EventStream, intervalMs: number): NodeJS.Timeout | undefined {
+function startHeartbeat(stream: EventStream, intervalMs: number): (() => void) | undefined {
   if (intervalMs <= 0) {
     return undefined;
   }
-  return setInterval(() => stream.send(heartbeatEvent({ source: agentSource })), Math.max(intervalMs, 1));
+  return every(intervalMs, () => stream.send(heartbeatEvent({ source: agentSource })));
 }
 
 /** How the agent reaches the principal, besides its certificate. */

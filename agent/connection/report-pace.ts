@@ -1,5 +1,6 @@
 import type { Message } from '../../lib/argocd/index.ts';
 import type { Logger } from '../../lib/base/index.ts';
+import { after } from '../../lib/base/index.ts';
 
 interface Ids {
   readonly resourceId: string;
@@ -16,7 +17,7 @@ export class ReportPace {
   readonly #logger: Pick<Logger, 'debug'>;
   /** The last report about each Application, by `resourceid`. */
   readonly #last = new Map<string, { readonly eventId: string; readonly at: number }>();
-  readonly #waiting = new Set<NodeJS.Timeout>();
+  readonly #waiting = new Set<() => void>();
 
   /** `intervalMs`: 0 holds nothing back. */
   constructor(intervalMs: number, logger: Pick<Logger, 'debug'>) {
@@ -51,17 +52,17 @@ export class ReportPace {
       return;
     }
     this.#logger.debug({ ...ids, waitMs: Math.round(waitMs) }, 'the next report about this Application waits');
-    const timer = setTimeout(() => {
-      this.#waiting.delete(timer);
+    const cancel = after(waitMs, () => {
+      this.#waiting.delete(cancel);
       pass();
-    }, waitMs);
-    this.#waiting.add(timer);
+    });
+    this.#waiting.add(cancel);
   }
 
   /** The connection has ended: pending acknowledgements are dropped. */
   close(): void {
-    for (const timer of this.#waiting) {
-      clearTimeout(timer);
+    for (const cancel of this.#waiting) {
+      cancel();
     }
     this.#waiting.clear();
     this.#last.clear();

@@ -1,3 +1,4 @@
+import { timeoutSignal } from '../../lib/base/index.ts';
 import { KubeClient } from '../../lib/kube/index.ts';
 import { command, createLogger, fleetEvents, watchCertificates } from '../../lib/ops/index.ts';
 import { Controller } from '../controller.ts';
@@ -23,7 +24,7 @@ export const controllerCommand = command({
     }
     if (flags.mode === 'cleanup') {
       const client = KubeClient.load(connectionOf(flags));
-      const timeout = AbortSignal.timeout(flags['cleanup-timeout']);
+      const timeout = timeoutSignal(flags['cleanup-timeout']);
       try {
         await cleanUp({
           client,

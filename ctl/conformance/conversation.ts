@@ -1,4 +1,4 @@
-import { aborted } from '../../lib/base/index.ts';
+import { aborted, after } from '../../lib/base/index.ts';
 import { acknowledgement, type GrpcError, isAcknowledgement, type WireEvent } from '../../lib/wire/index.ts';
 
 /** How a {@link Conversation} speaks, and how long it waits. */
@@ -53,7 +53,7 @@ export class Conversation {
   /** The first event from this place on; undefined when none comes within so many milliseconds, or the stream ends. */
   async next(fits: (event: WireEvent) => boolean, from: number, ms: number): Promise<WireEvent | undefined> {
     const late = new AbortController();
-    const timer = setTimeout(() => late.abort(), ms);
+    const cancel = after(ms, () => late.abort());
     const over = aborted(late.signal);
     try {
       for (;;) {
@@ -64,7 +64,7 @@ export class Conversation {
         await Promise.race([this.#wake.promise, over]);
       }
     } finally {
-      clearTimeout(timer);
+      cancel();
       late.abort();
     }
   }
@@ -114,10 +114,10 @@ export class Conversation {
 /** Waits for so long. @throws Error with the problem when that is over */
 export async function within<T>(promise: Promise<T>, options: { timeoutMs: number }, problem: string): Promise<T> {
   const { promise: late, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject(new Error(`${problem} within ${options.timeoutMs} ms`)), options.timeoutMs);
+  const cancel = after(options.timeoutMs, () => reject(new Error(`${problem} within ${options.timeoutMs} ms`)));
   try {
     return await Promise.race([promise, late]);
   } finally {
-    clearTimeout(timer);
+    cancel();
   }
 }

@@ -1,3 +1,4 @@
+import { timeoutSignal } from '../../lib/base/index.ts';
 import {
   agentSource,
   type ClientCall,
@@ -38,7 +39,7 @@ export interface PlayerOptions {
 
 /** A deadline of its own for each wait, which also ends with the program. */
 const deadline = ({ timeoutMs, signal }: Pick<PlayerOptions, 'timeoutMs' | 'signal'>) =>
-  AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
+  AbortSignal.any([signal, timeoutSignal(timeoutMs)]);
 
 /** Plays an agent at a principal, message by message, also as no agent would. */
 export class Player {

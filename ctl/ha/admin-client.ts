@@ -1,3 +1,4 @@
+import { timeoutSignal } from '../../lib/base/index.ts';
 import { pods } from '../../lib/kube/index.ts';
 import { FatalError, printable } from '../../lib/ops/index.ts';
 import { GrpcError, grpcStatus, type HaAdminClient, haAdminClient } from '../../lib/wire/index.ts';
@@ -18,7 +19,7 @@ export async function withAdmin<T>(
   work: (admin: HaAdminClient) => Promise<T>,
 ): Promise<T> {
   const { timeoutMs } = options;
-  const signal = AbortSignal.any([ctl.signal, AbortSignal.timeout(timeoutMs)]);
+  const signal = AbortSignal.any([ctl.signal, timeoutSignal(timeoutMs)]);
   const forwarded = options.address === '' ? await forwardToPod(ctl, signal) : undefined;
   const address = forwarded === undefined ? options.address : `127.0.0.1:${forwarded.port}`;
   const { status, promote, demote } = haAdminClient({ address, timeoutMs, signal: ctl.signal });

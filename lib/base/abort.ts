@@ -1,3 +1,5 @@
+import { after } from './timer.ts';
+
 /**
  * Calls `run` once when the signal is aborted, at once if it already is. The returned function removes the listener;
  * calling it later does nothing.
@@ -22,12 +24,12 @@ export async function sleep(ms: number, signal?: AbortSignal): Promise<void> {
     return;
   }
   const { promise, resolve } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, ms);
+  const cancel = after(ms, resolve);
   const unlisten = onAbort(signal, resolve);
   try {
     await promise;
   } finally {
-    clearTimeout(timer);
+    cancel();
     unlisten();
   }
 }
@@ -85,12 +87,12 @@ export async function withDeadline<T>(
 ): Promise<T> {
   const deadline = new AbortController();
   const expire = () => deadline.abort(new DOMException(`no answer within ${Math.round(ms)} ms`, 'TimeoutError'));
-  const timer = setTimeout(expire, ms);
+  const cancel = after(ms, expire);
   const unlisten = onAbort(signal, () => deadline.abort(signal?.reason));
   try {
     return await run(deadline.signal);
   } finally {
-    clearTimeout(timer);
+    cancel();
     unlisten();
   }
 }

@@ -30,5 +30,7 @@ export { principalObjects } from './principal-objects.ts';
 export { compareVersions, hasGoneBack, isNewerVersion } from './resource-version.ts';
 export { Semaphore } from './semaphore.ts';
 export { type ArchivedFile, tarOf } from './tar.ts';
+export { after, every, type IdleTimer, type TimerOptions, timeoutSignal, whenIdle } from './timer.ts';
 export { type RateLimit, TokenBucket } from './token-bucket.ts';
+export { type TrustOptions, trusting } from './trusting.ts';
 export { wellKnown } from './well-known.ts';

@@ -1,3 +1,4 @@
+import { timeoutSignal } from '../base/index.ts';
 import { FatalError, formatDuration } from '../ops/index.ts';
 
 /** The part of an informer that is waited for. */
@@ -17,7 +18,7 @@ export async function allSynced(
   const { timeoutMs, signal, waiting } = options;
   const missing = new Set(Object.keys(caches));
   waiting?.([...missing]);
-  const late = AbortSignal.timeout(Math.min(Math.ceil(timeoutMs), 2 ** 31 - 1));
+  const late = timeoutSignal(timeoutMs);
   const all = Object.entries(caches).map(async ([what, cache]) => {
     await cache.synced(AbortSignal.any([signal, late]));
     missing.delete(what);

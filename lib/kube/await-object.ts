@@ -1,3 +1,4 @@
+import { after } from '../base/index.ts';
 import { Informer } from './cache/informer.ts';
 import type { KubeClient } from './client.ts';
 import type { KubeObject, ObjectKey, ResourceType } from './types.ts';
@@ -30,7 +31,7 @@ export async function awaitObject<T extends KubeObject>(
       reject(error);
     }
   };
-  const timer = setTimeout(() => reject(new DOMException(describe(informer.get(key)), 'TimeoutError')), timeoutMs);
+  const cancel = after(timeoutMs, () => reject(new DOMException(describe(informer.get(key)), 'TimeoutError')));
   const abort = () => reject(signal.reason);
   signal.addEventListener('abort', abort);
   if (signal.aborted) {
@@ -45,7 +46,7 @@ export async function awaitObject<T extends KubeObject>(
   try {
     return await promise;
   } finally {
-    clearTimeout(timer);
+    cancel();
     signal.removeEventListener('abort', abort);
     ended.abort();
     await running.catch(() => undefined);

@@ -1,4 +1,4 @@
-import { type BackoffOptions, backoffDelay, type Logger, onAbort } from '../base/index.ts';
+import { after, type BackoffOptions, backoffDelay, type Logger, onAbort } from '../base/index.ts';
 
 /** A handler's request for another run of the same key after a time. */
 export interface Requeue {
@@ -234,15 +234,13 @@ export class WorkQueue {
       timers.delete(key);
       this.add(key);
     };
-    // setTimeout fires at once for anything longer; a run every 24 days does no harm.
-    const timer = setTimeout(due, Math.min(Math.max(ms, 0), 2 ** 31 - 1));
-    timers.set(key, { timer, at });
+    timers.set(key, { cancel: after(ms, due), at });
   }
 }
 
-type Timers = Map<string, { timer: NodeJS.Timeout; at: number }>;
+type Timers = Map<string, { cancel: () => void; at: number }>;
 
 function cancel(timers: Timers, key: string): void {
-  clearTimeout(timers.get(key)?.timer);
+  timers.get(key)?.cancel();
   timers.delete(key);
 }

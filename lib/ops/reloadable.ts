@@ -1,6 +1,6 @@
 import { readFileSync, watch } from 'node:fs';
 import { dirname } from 'node:path';
-import { abortable, type Logger } from '../base/index.ts';
+import { abortable, after, type Logger } from '../base/index.ts';
 import { FatalError } from './errors.ts';
 
 /** Text by name: the decoded fields of a Secret, or the contents of files. */
@@ -87,13 +87,13 @@ export class Reloadable<T> {
       }
     };
     const expire = () => reject(new FatalError(`${this.origin}: ${this.#problem}. ${advice}`));
-    const timer = setTimeout(expire, timeoutMs);
+    const cancel = after(timeoutMs, expire);
     const unsubscribe = this.subscribe(check);
     check();
     try {
       return await abortable(promise, signal);
     } finally {
-      clearTimeout(timer);
+      cancel();
       unsubscribe();
     }
   }

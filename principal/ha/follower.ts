@@ -1,3 +1,4 @@
+import { after } from '../../lib/base/index.ts';
 import type { KubeObject } from '../../lib/kube/index.ts';
 import {
   encodeEvent,
@@ -71,15 +72,15 @@ export class Follower implements ReplicaHandlers {
   #acknowledgedUpTo = 0n;
   #isReady = false;
   #isFull = false;
-  readonly #firstAck: NodeJS.Timeout;
+  readonly #firstAck: () => void;
 
   constructor(identity: string, stream: ReplicaStream, firstAckMs: number, options: FollowerOptions) {
     this.identity = identity;
     this.stream = stream;
     this.#options = options;
-    this.#firstAck = setTimeout(() => {
+    const tooLate = () =>
       stream.end(new GrpcError(grpcStatus.deadlineExceeded, `no first acknowledgement within ${firstAckMs / 1000} s`));
-    }, firstAckMs).unref();
+    this.#firstAck = after(firstAckMs, tooLate, { unref: true });
     stream.onDrain(() => {
       this.#isFull = false;
       this.#send();
@@ -161,7 +162,7 @@ export class Follower implements ReplicaHandlers {
       );
       return;
     }
-    clearTimeout(this.#firstAck);
+    this.#firstAck();
     if (!this.#isReady) {
       this.#isReady = true;
       this.#options.ready();
@@ -171,7 +172,7 @@ export class Follower implements ReplicaHandlers {
   }
 
   closed(): void {
-    clearTimeout(this.#firstAck);
+    this.#firstAck();
     this.#options.closed();
   }
 

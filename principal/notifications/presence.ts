@@ -1,3 +1,4 @@
+import { after } from '../../lib/base/index.ts';
 import type { FleetReporter } from '../../lib/ops/index.ts';
 
 /** An agent that is back within this time, as after an update, was never lost. */
@@ -7,7 +8,7 @@ const lostAfterMs = 15_000;
 export class Presence {
   readonly #events: FleetReporter;
   readonly #lostAfterMs: number;
-  readonly #leaving = new Map<string, NodeJS.Timeout>();
+  readonly #leaving = new Map<string, () => void>();
 
   constructor(events: FleetReporter, afterMs = lostAfterMs) {
     this.#events = events;
@@ -26,12 +27,11 @@ export class Presence {
   disconnected(agent: string): void {
     this.#forget(agent);
     const since = new Date().toISOString();
-    const timer = setTimeout(() => {
+    const lost = () => {
       this.#leaving.delete(agent);
       this.#events.report('agent-lost', eventSubject(agent), { agent, since });
-    }, this.#lostAfterMs);
-    this.#leaving.set(agent, timer);
-    timer.unref();
+    };
+    this.#leaving.set(agent, after(this.#lostAfterMs, lost, { unref: true }));
   }
 
   /** Reports nothing more. */
@@ -42,7 +42,7 @@ export class Presence {
   }
 
   #forget(agent: string): boolean {
-    clearTimeout(this.#leaving.get(agent));
+    this.#leaving.get(agent)?.();
     return this.#leaving.delete(agent);
   }
 }

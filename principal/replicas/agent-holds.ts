@@ -1,4 +1,4 @@
-import { type Logger, wellKnown } from '../../lib/base/index.ts';
+import { type Logger, timeoutSignal, wellKnown } from '../../lib/base/index.ts';
 import {
   type Informer,
   isAlreadyExists,
@@ -316,7 +316,7 @@ export class AgentHolds implements AgentRecords {
   async close(timeoutMs = 10_000): Promise<void> {
     const { self, logger } = this.#options;
     const { identity } = self;
-    const signal = AbortSignal.timeout(timeoutMs);
+    const signal = timeoutSignal(timeoutMs);
     const failed: string[] = [];
     await Promise.all(
       Array.from(this.#leases.entries(), async ([agent]) => {

@@ -1,4 +1,4 @@
-import { BoundedSet, type Logger } from '../../lib/base/index.ts';
+import { BoundedSet, every, type Logger, timeoutSignal } from '../../lib/base/index.ts';
 import { type Informer, isConflict, isNotFound, type KubeClient, type Lease, leases } from '../../lib/kube/index.ts';
 import type { Peer } from './directory.ts';
 import {
@@ -78,7 +78,7 @@ export class LiveReplicas {
       return false;
     }
     const name = replicaLeaseName(identity);
-    const found = await client.get(leases, { namespace, name }, AbortSignal.timeout(timing.deadlineMs));
+    const found = await client.get(leases, { namespace, name }, timeoutSignal(timing.deadlineMs));
     if (found !== undefined && identityOf(found) === identity) {
       return false;
     }
@@ -103,14 +103,14 @@ export class LiveReplicas {
 
   /** Looks for replicas to depose until aborted. */
   async run(signal: AbortSignal): Promise<void> {
-    const timer = setInterval(() => this.#look(signal), this.#options.timing.renewMs / 2);
+    const end = every(this.#options.timing.renewMs / 2, () => this.#look(signal));
     await new Promise<void>((resolve) => {
       signal.addEventListener('abort', () => resolve(), { once: true });
       if (signal.aborted) {
         resolve();
       }
     });
-    clearInterval(timer);
+    end();
   }
 
   #put(lease: Lease): void {
@@ -170,7 +170,7 @@ export class LiveReplicas {
     const { client, namespace, timing, logger } = this.#options;
     const { name, uid, resourceVersion } = live.lease.metadata;
     try {
-      const timeout = AbortSignal.any([signal, AbortSignal.timeout(timing.deadlineMs)]);
+      const timeout = AbortSignal.any([signal, timeoutSignal(timing.deadlineMs)]);
       await client.delete(leases, { namespace, name }, { uid, resourceVersion, signal: timeout });
       logger.warn(
         { replica: identity, lease: name },

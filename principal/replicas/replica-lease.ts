@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { type Logger, onAbort, wellKnown, withDeadline } from '../../lib/base/index.ts';
+import { after, type Logger, onAbort, wellKnown, withDeadline } from '../../lib/base/index.ts';
 import { isConflict, isNotFound, type KubeClient, type Lease, leases, rfc3339Micro } from '../../lib/kube/index.ts';
 
 /** The labels of a replica's Lease. */
@@ -312,10 +312,10 @@ export class ReplicaLease {
   async #pause(ms: number, signal: AbortSignal): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#wake = resolve;
-    const timer = setTimeout(resolve, ms * (0.9 + Math.random() * 0.2));
+    const cancel = after(ms * (0.9 + Math.random() * 0.2), resolve);
     const unlisten = onAbort(signal, resolve);
     await promise;
-    clearTimeout(timer);
+    cancel();
     unlisten();
     this.#wake = undefined;
   }

@@ -1,5 +1,5 @@
 import type { WebSocket } from 'ws';
-import { onAbort } from '../../../lib/base/index.ts';
+import { type IdleTimer, onAbort, whenIdle } from '../../../lib/base/index.ts';
 import {
   channel,
   channelMessage,
@@ -39,7 +39,7 @@ export class TerminalSession {
   #isInputClosed = false;
   #status: string | undefined;
   #isOver = false;
-  #idle: NodeJS.Timeout | undefined;
+  #idle: IdleTimer | undefined;
 
   private constructor(uuid: string, isTty: boolean) {
     this.#uuid = uuid;
@@ -61,9 +61,9 @@ export class TerminalSession {
     stream.onDrain(() => session.#exec?.resume());
     void session.#closed.promise.then(onAbort(signal, () => session.#viewerGone()));
     if (idleMs > 0) {
-      session.#idle = setTimeout(() => {
-        session.end(statusText(504, `the terminal was closed: nothing happened for ${formatDuration(idleMs)}`));
-      }, idleMs);
+      session.#idle = whenIdle(idleMs, () =>
+        session.end(statusText(504, `the terminal was closed: nothing happened for ${formatDuration(idleMs)}`)),
+      );
     }
     // The first message identifies the stream to the principal.
     session.#say({});
@@ -127,7 +127,7 @@ export class TerminalSession {
 
   #over(): void {
     this.#isOver = true;
-    clearTimeout(this.#idle);
+    this.#idle?.cancel();
     this.#early = [];
     this.#gone.abort(new Error('the terminal is over'));
     this.#ended.resolve();

@@ -1,5 +1,6 @@
 import type { Http2Session } from 'node:http2';
 import type { WebSocket } from 'ws';
+import { every } from '../../base/index.ts';
 
 /** When a quiet connection is probed. */
 export interface KeepaliveTiming {
@@ -123,9 +124,9 @@ export function watchSession(session: Http2Session, timing: KeepaliveTiming, dea
       answered = written;
     });
   };
-  const timer = setInterval(look, intervalMs / looksPerInterval).unref();
+  const end = every(intervalMs / looksPerInterval, look, { unref: true });
   return () => {
-    clearInterval(timer);
+    end();
     heard();
   };
 }
@@ -178,9 +179,9 @@ export function watchWebSocket(
   };
   webSocket.on('pong', heard);
   webSocket.on('message', heard);
-  const timer = setInterval(look, intervalMs / looksPerInterval).unref();
+  const end = every(intervalMs / looksPerInterval, look, { unref: true });
   return () => {
-    clearInterval(timer);
+    end();
     heard();
   };
 }

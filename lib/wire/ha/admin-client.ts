@@ -6,7 +6,7 @@ import {
   PromoteResponse,
   StatusRequest,
 } from '../../../proto/gen/haadminapi/haadmin.ts';
-import { splitHostPort } from '../../base/index.ts';
+import { splitHostPort, timeoutSignal } from '../../base/index.ts';
 import { connectGrpc } from '../grpc/client/client.ts';
 import { callUnary } from '../grpc/client/client-call.ts';
 import { GrpcError, grpcStatus } from '../grpc/status.ts';
@@ -37,7 +37,7 @@ export function haAdminClient(options: {
     if (target === undefined) {
       throw new GrpcError(grpcStatus.invalidArgument, `${JSON.stringify(address)} is not of the form host:port`);
     }
-    const late = AbortSignal.timeout(timeoutMs);
+    const late = timeoutSignal(timeoutMs);
     const signal = options.signal === undefined ? late : AbortSignal.any([options.signal, late]);
     const tooLate = () => new GrpcError(grpcStatus.deadlineExceeded, `no answer within ${timeoutMs / 1000} s`);
     const transport = await connectGrpc({

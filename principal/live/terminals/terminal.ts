@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { WebSocket } from 'ws';
 import type { Logger } from '../../../lib/base/index.ts';
+import { type IdleTimer, whenIdle } from '../../../lib/base/index.ts';
 import {
   channel,
   channelMessage,
@@ -68,7 +69,7 @@ class Terminal implements TerminalUser {
   readonly #webSocket: WebSocket;
   readonly #began = performance.now();
   #timers: NodeJS.Timeout[] = [];
-  #idle: NodeJS.Timeout | undefined;
+  #idle: IdleTimer | undefined;
   #forget: () => void = () => undefined;
   #stream: ServerLiveStream<TerminalStreamData> | undefined;
   /** The outcome, which an agent of ours sends before the end. */
@@ -102,11 +103,10 @@ class Terminal implements TerminalUser {
     this.#pause();
     this.#timers = [setInterval(() => this.#ping(), pingMs)];
     if (terminalIdleMs > 0) {
-      this.#idle = setTimeout(() => {
+      this.#idle = whenIdle(terminalIdleMs, () => {
         const idle = formatDuration(terminalIdleMs);
         this.#fail(504, `the terminal was closed: nothing happened for ${idle}`, 'nothing happened');
-      }, terminalIdleMs);
-      this.#timers.push(this.#idle);
+      });
     }
     const opening = setTimeout(() => {
       if (this.#stream !== undefined) {
@@ -250,6 +250,7 @@ class Terminal implements TerminalUser {
       return;
     }
     this.#isOver = true;
+    this.#idle?.cancel();
     for (const timer of this.#timers) {
       clearTimeout(timer);
     }

@@ -1,6 +1,6 @@
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
-import { onAbort } from '../../../base/index.ts';
+import { after, onAbort, trusting } from '../../../base/index.ts';
 import type { ClientTls } from '../../tls.ts';
 import { connectThroughProxy } from './proxy.ts';
 
@@ -29,7 +29,7 @@ export async function openSocket(options: SocketOptions): Promise<Socket> {
   signal.throwIfAborted();
   const abort = new AbortController();
   const unlisten = onAbort(signal, () => abort.abort(signal.reason));
-  const timer = setTimeout(() => abort.abort(timeout(host, port, timeoutMs)), timeoutMs);
+  const cancel = after(timeoutMs, () => abort.abort(timeout(host, port, timeoutMs)));
   try {
     const target = { host, port, noDelay: true, keepAlive: true, keepAliveInitialDelay: tcpKeepaliveMs };
     const tcp =
@@ -47,7 +47,7 @@ export async function openSocket(options: SocketOptions): Promise<Socket> {
     }
     return socket;
   } finally {
-    clearTimeout(timer);
+    cancel();
     unlisten();
   }
 }
@@ -58,7 +58,7 @@ function startTls(socket: Socket, host: string, tls: ClientTls, protocol: string
     host,
     ALPNProtocols: [protocol],
     ...(isIP(host) === 0 ? { servername: host } : undefined),
-    ...(tls.ca === undefined ? undefined : { ca: tls.ca }),
+    ...trusting(tls.ca),
     ...(tls.cert === undefined ? undefined : { cert: tls.cert }),
     ...(tls.key === undefined ? undefined : { key: tls.key }),
     rejectUnauthorized: tls.insecure !== true,
