@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import { lookup } from 'node:dns/promises';
 import { connect as connectTcp, isIP } from 'node:net';
-import { connect as connectTls, type PeerCertificate } from 'node:tls';
+import { connect as connectTls, type DetailedPeerCertificate } from 'node:tls';
 import { isIssuedBy } from '../../lib/pki/index.ts';
 import type { Diagnosis } from './finding.ts';
 
@@ -42,7 +42,7 @@ export async function networkFaults(endpoint: Endpoint, signal: AbortSignal): Pr
     const mend = `nc -vz ${host} ${port}; kubectl get service argocd-agent-principal; look at firewalls and load balancer`;
     return fault('port-closed', `nothing takes connections at the principal's address: ${reasonOf(error)}`, mend);
   }
-  let peer: PeerCertificate;
+  let peer: DetailedPeerCertificate;
   try {
     peer = await limited(signal, (limit) => handshake(endpoint, address, limit));
   } catch (error) {
@@ -54,11 +54,10 @@ export async function networkFaults(endpoint: Endpoint, signal: AbortSignal): Pr
 
 function certificateOfServer(
   { host, authorities }: Endpoint,
-  peer: PeerCertificate,
+  peer: DetailedPeerCertificate,
   fault: (id: string, what: string, mend: string) => Diagnosis[],
 ): Diagnosis[] {
-  const pem = `-----BEGIN CERTIFICATE-----\n${peer.raw.toString('base64').replace(/.{64}/g, '$&\n')}\n-----END CERTIFICATE-----\n`;
-  if (authorities !== '' && !isIssuedBy(pem, authorities)) {
+  if (authorities !== '' && !isIssuedBy(chainOf(peer), authorities)) {
     const what = `the server's certificate (${peer.issuer?.CN ?? 'unknown issuer'}) is not of the hub's authority: something else answers, or a device ends TLS on the way`;
     return fault(
       'server-certificate-wrong-authority',
@@ -83,6 +82,19 @@ function certificateOfServer(
     );
   }
   return [];
+}
+
+/** What the server has sent, PEM. */
+function chainOf(peer: DetailedPeerCertificate | undefined): string {
+  const sent = new Set<string>();
+  for (let next = peer; next?.raw !== undefined; next = next.issuerCertificate) {
+    const pem = new X509Certificate(next.raw).toString();
+    if (sent.has(pem)) {
+      break; // the issuer of a root is the root
+    }
+    sent.add(pem);
+  }
+  return [...sent].join('');
 }
 
 function limited<T>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
@@ -110,7 +122,7 @@ function handshake(
   { host, port, certificate, key }: Endpoint,
   address: string,
   signal: AbortSignal,
-): Promise<PeerCertificate> {
+): Promise<DetailedPeerCertificate> {
   return new Promise((resolve, reject) => {
     const socket = connectTls({
       host: address,
@@ -122,7 +134,7 @@ function handshake(
     });
     signal.addEventListener('abort', () => socket.destroy(), { once: true });
     socket.on('secureConnect', () => {
-      resolve(socket.getPeerCertificate());
+      resolve(socket.getPeerCertificate(true));
       socket.destroy();
     });
     socket.on('error', reject);

@@ -1,7 +1,7 @@
 import { request } from 'node:https';
 import { isIP } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { principalObjects, wellKnown } from '../../lib/base/index.ts';
+import { principalObjects, trusting, wellKnown } from '../../lib/base/index.ts';
 import { clusterConfigIn, identityIn, tokenOf } from '../../lib/clusters/index.ts';
 import { isForbidden, type Pod, pods, type Secret } from '../../lib/kube/index.ts';
 import { decodeSecret, describeError } from '../../lib/ops/index.ts';
@@ -132,7 +132,7 @@ async function ask({ host, port }: Way, server: URL, secret: Secret, signal: Abo
       path: `/version${server.search}`,
       agent: false,
       ...(certificate === '' ? {} : { cert: certificate, key }),
-      ...(ca === '' ? {} : { ca }),
+      ...trusting(ca || undefined),
       ...(isIP(name) === 0 ? { servername: name } : {}),
       rejectUnauthorized: insecure !== true,
       headers: { accept: 'application/json', ...(token === '' ? {} : { authorization: `Bearer ${token}` }) },

@@ -111,16 +111,26 @@ export function canonicalAddress(address: string): string {
   return new URL(`http://[${address}]/`).hostname.slice(1, -1);
 }
 
-/** Whether one of the authorities signed the first certificate. Validity periods are not checked. */
-export function isIssuedBy(certificatePem: string, authoritiesPem: string): boolean {
-  const [leaf] = parseCertificates(certificatePem);
+/**
+ * Whether one of the authorities signed the first certificate, or an issuing authority between the two whose certificate follows
+ * it: the judgement of TLS with `trusting`. Validity periods are not checked.
+ */
+export function isIssuedBy(chainPem: string, authoritiesPem: string): boolean {
+  const [leaf, ...between] = parseCertificates(chainPem);
   if (leaf === undefined) {
     return false;
   }
   const authorities = parseCertificates(authoritiesPem, 'certificate authorities');
-  const who = [leaf, ...authorities].map(({ fingerprint256 }) => fingerprint256).join();
-  const find = () => authorities.some((one) => leaf.checkIssued(one) && leaf.verify(one.publicKey));
-  return verdicts.of(who, () => ({ isIssued: find() })).isIssued;
+  const who = [[leaf, ...between], authorities].map((all) => all.map((one) => one.fingerprint256).join()).join(' by ');
+  return verdicts.of(who, () => ({ isIssued: leadsTo(authorities, leaf, between) })).isIssued;
+}
+
+function leadsTo(authorities: X509Certificate[], certificate: X509Certificate, between: X509Certificate[]): boolean {
+  const isBy = (issuer: X509Certificate) => certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey);
+  return (
+    authorities.some(isBy) ||
+    between.some((next, index) => next.ca && isBy(next) && leadsTo(authorities, next, between.toSpliced(index, 1)))
+  );
 }
 
 /**

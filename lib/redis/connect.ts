@@ -1,5 +1,6 @@
 import type { ConnectionOptions } from 'node:tls';
 import type { Logger } from '../base/index.ts';
+import { trusting } from '../base/index.ts';
 import type { Informer, Secret } from '../kube/index.ts';
 import { followFiles, followSecret, parseTrust, Reloadable } from '../ops/index.ts';
 import { RedisLink } from './link.ts';
@@ -57,7 +58,7 @@ export function redisTls(
     if (ca.value === undefined) {
       throw new Error(`${ca.origin}, the CA of Redis: ${ca.problem}`);
     }
-    return { ca: ca.value };
+    return trusting(ca.value);
   };
 }
 

@@ -1,4 +1,5 @@
 import { type ClientHttp2Session, connect, type IncomingHttpHeaders } from 'node:http2';
+import { trusting } from '../base/index.ts';
 import { encodeExport, type FinishedSpan } from './otlp.ts';
 
 const path = '/opentelemetry.proto.collector.trace.v1.TraceService/Export';
@@ -116,7 +117,7 @@ export class SpanExporter {
     if (this.#session !== undefined && !this.#session.closed && !this.#session.destroyed) {
       return this.#session;
     }
-    const session = connect(`${insecure ? 'http' : 'https'}://${address}`, ca === undefined ? {} : { ca });
+    const session = connect(`${insecure ? 'http' : 'https'}://${address}`, trusting(ca));
     // Each request hears of it as well.
     session.on('error', () => undefined);
     session.unref();

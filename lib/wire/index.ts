@@ -28,7 +28,7 @@ export { dataOf, parseLimited } from './events/payload.ts';
 export { connectGrpc, type GrpcTransport } from './grpc/client/client.ts';
 export { type ClientCall, callUnary } from './grpc/client/client-call.ts';
 export type { ConnectionLimits } from './grpc/server/connection-rate.ts';
-export { secureContextOptions } from './grpc/server/tls-options.ts';
+export { secureContextOptions, useTls } from './grpc/server/tls-options.ts';
 export { GrpcError, type GrpcStatusCode, grpcStatus, statusName } from './grpc/status.ts';
 export { type HaAdminClient, haAdminClient } from './ha/admin-client.ts';
 export { type HaAdminService, serveHaAdmin } from './ha/admin-server.ts';

@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { type Logger, listenHost, plainAddress } from '../../lib/base/index.ts';
 import { FatalError } from '../../lib/ops/index.ts';
-import { type ServerTls, secureContextOptions } from '../../lib/wire/index.ts';
+import { type ServerTls, secureContextOptions, useTls } from '../../lib/wire/index.ts';
 import { limitHandshakes } from '../live/handshakes.ts';
 import type { ExtensionHeader } from './access/extension-callers.ts';
 import type { PageCaller } from './access/page-viewers.ts';
@@ -98,6 +98,9 @@ export async function servePages(options: {
           },
           listener,
         );
+  if (server instanceof TlsServer && tls !== 'plaintext') {
+    useTls(server, tls);
+  }
   server.maxConnections = mostConnections;
   const endHandshakes = server instanceof TlsServer ? limitHandshakes(server) : undefined;
   await new Promise<void>((resolve, reject) => {
@@ -112,7 +115,7 @@ export async function servePages(options: {
   });
   return {
     port: (server.address() as AddressInfo).port,
-    setTls: (next) => 'setSecureContext' in server && server.setSecureContext(secureContextOptions(next)),
+    setTls: (next) => server instanceof TlsServer && useTls(server, next),
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());

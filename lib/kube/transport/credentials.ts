@@ -2,11 +2,13 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { RequestOptions } from 'node:https';
 import type { KubeConfig } from '@kubernetes/client-node';
+import { trusting } from '../../base/index.ts';
 import type { KubeContext, KubeconfigUser } from './kubeconfig.ts';
 
 /** The TLS options of a connection to the API server. */
 export interface TlsMaterial {
   ca?: string | Buffer | undefined;
+  allowPartialTrustChain?: true | undefined;
   cert?: string | Buffer | undefined;
   key?: string | Buffer | undefined;
   servername?: string | undefined;
@@ -110,7 +112,7 @@ export class Credentials {
       fileOrData(user['client-key'], user['client-key-data']),
     ]);
     return {
-      ...(ca && { ca }),
+      ...trusting(ca),
       ...(cert && { cert }),
       ...(key && { key }),
       ...(cluster['tls-server-name'] && { servername: cluster['tls-server-name'] }),

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { WebSocket } from 'ws';
-import { onAbort } from '../../base/index.ts';
+import { onAbort, trusting } from '../../base/index.ts';
 import { ApiError, ConnectionError, errorFromResponse } from '../errors.ts';
 import { connectionError } from './connection.ts';
 import type { Credentials, Identity } from './credentials.ts';
@@ -66,7 +66,7 @@ function open(server: string, identity: Identity, request: WebSocketRequest): Pr
     const webSocket = new WebSocket(new URL(server).origin.replace(/^http/, 'ws') + path, [...protocols], {
       ...limits,
       headers: { ...request.headers, ...identity.headers },
-      ...(ca === undefined ? {} : { ca }),
+      ...trusting(ca),
       ...(cert === undefined ? {} : { cert }),
       ...(key === undefined ? {} : { key }),
       ...(servername ? { servername } : {}),

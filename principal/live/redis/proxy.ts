@@ -14,7 +14,7 @@ import {
 } from 'node:tls';
 import { BoundedMap, type Logger, listenHost } from '../../../lib/base/index.ts';
 import { FatalError } from '../../../lib/ops/index.ts';
-import { type ServerTls, secureContextOptions } from '../../../lib/wire/index.ts';
+import { type ServerTls, secureContextOptions, useTls } from '../../../lib/wire/index.ts';
 import { limitHandshakes } from '../handshakes.ts';
 import type { AgentCache } from './agent-cache.ts';
 import { ClientConnection } from './client-connection.ts';
@@ -126,7 +126,7 @@ export async function serveRedisProxy(options: RedisProxyOptions): Promise<Redis
     port: (server.address() as AddressInfo).port,
     setTls: (tls) => {
       if ('setSecureContext' in server) {
-        server.setSecureContext(secureContextOptions(tls));
+        useTls(server, tls);
       }
     },
     news: (agent, connectionUuid, channel) => {

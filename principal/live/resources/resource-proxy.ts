@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { listenHost } from '../../../lib/base/index.ts';
 import { FatalError } from '../../../lib/ops/index.ts';
-import { type ServerTls, secureContextOptions } from '../../../lib/wire/index.ts';
+import { type ServerTls, secureContextOptions, useTls } from '../../../lib/wire/index.ts';
 import { limitHandshakes } from '../handshakes.ts';
 import { isWebSocket } from '../terminals/upgrade.ts';
 import { type AgentApi, serveRequest, serveTerminal } from './agent-api.ts';
@@ -65,6 +65,7 @@ export async function serveResourceProxy(options: ResourceProxyOptions): Promise
     },
     (request, response) => void serveRequest(api, callerOf(request), request, response),
   );
+  useTls(server, options.tls);
   server.on('upgrade', (request, socket, head) => void serveTerminal(api, callerOf(request), request, socket, head));
   server.maxConnections = mostConnections;
   const endHandshakes = limitHandshakes(server);
@@ -82,7 +83,7 @@ export async function serveResourceProxy(options: ResourceProxyOptions): Promise
   server.on('error', (error) => logger.error({ error }, 'the listener of the resource proxy failed'));
   return {
     port: (server.address() as AddressInfo).port,
-    setTls: (tls) => server.setSecureContext(secureContextOptions(tls)),
+    setTls: (tls) => useTls(server, tls),
     close: async () => {
       const closed = once(server, 'close');
       server.close();

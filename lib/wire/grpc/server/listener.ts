@@ -5,7 +5,7 @@ import type { ServerTls } from '../../tls.ts';
 import { remoteAddressOf } from './connection.ts';
 import { type ConnectionLimits, ConnectionRate } from './connection-rate.ts';
 import { logTlsFailures } from './tls-failures.ts';
-import { secureContextOptions } from './tls-options.ts';
+import { secureContextOptions, useTls } from './tls-options.ts';
 
 /** The HTTP version of a client. */
 export type HttpVersion = 'h2' | 'http/1.1';
@@ -178,7 +178,7 @@ export async function listenForConnections(options: {
       if (tlsServer === undefined) {
         throw new Error('A plaintext server takes no certificates');
       }
-      tlsServer.setSecureContext(secureContextOptions(next));
+      useTls(tlsServer, next);
     },
     called(socket) {
       const connection = connections.get(remoteAddressOf(socket));
@@ -202,13 +202,15 @@ export async function listenForConnections(options: {
 }
 
 function createTlsListener(tls: ServerTls, http1: boolean, idleMs: number): TlsServer {
-  return createTlsServer({
+  const server = createTlsServer({
     ...secureContextOptions(tls),
     requestCert: tls.clientCa !== undefined,
     rejectUnauthorized: false,
     ALPNProtocols: http1 ? ['h2', 'http/1.1'] : ['h2'],
     handshakeTimeout: Math.min(idleMs, maxHandshakeMs),
   });
+  useTls(server, tls);
+  return server;
 }
 
 /** Reads the bytes that distinguish HTTP/2 from HTTP/1.1, and puts them back. */

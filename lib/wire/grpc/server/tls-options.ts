@@ -1,5 +1,6 @@
 import { constants } from 'node:crypto';
-import type { SecureContextOptions } from 'node:tls';
+import type { SecureContextOptions, Server } from 'node:tls';
+import { trusting } from '../../../base/index.ts';
 import type { ServerTls } from '../../tls.ts';
 
 /**
@@ -10,11 +11,26 @@ export function secureContextOptions(tls: ServerTls): SecureContextOptions {
   return {
     cert: tls.cert,
     key: tls.key,
-    ...(tls.clientCa === undefined ? undefined : { ca: tls.clientCa }),
+    ...trusting(tls.clientCa),
     minVersion: tls.minVersion ?? 'TLSv1.2',
     ...(tls.maxVersion === undefined ? undefined : { maxVersion: tls.maxVersion }),
     ...(tls.ciphers === undefined ? undefined : { ciphers: tls.ciphers }),
     secureOptions: constants.SSL_OP_NO_TICKET,
     honorCipherOrder: true,
   };
+}
+
+/** Gives a server these certificates, or its first ones: for a server made with {@link secureContextOptions}, too. */
+export function useTls(server: Server, tls: ServerTls): void {
+  server.setSecureContext(secureContextOptions(tls));
+  // Node 24 leaves this option out when it makes the context of a server. There is no other way to set it there.
+  const { _sharedCreds: shared } = server as unknown as ServerInternals;
+  if (tls.clientCa !== undefined) {
+    shared?.context?.setAllowPartialTrustChain?.();
+  }
+}
+
+/** What a TLS server of Node has inside. */
+interface ServerInternals {
+  readonly _sharedCreds?: { readonly context?: { setAllowPartialTrustChain?(): void } };
 }
