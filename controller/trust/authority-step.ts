@@ -65,6 +65,12 @@ async function makeOrKeep(deps: TrustDeps, scope: TrustScope): Promise<StepRepor
   if (!info.isAuthority) {
     return { result: failed(`${what}: tls.crt is not the certificate of an authority`) };
   }
+  if (info.notBefore > now) {
+    return {
+      result: failed(`${what}: tls.crt is valid from ${rfc3339(info.notBefore)}`),
+      renewAt: info.notBefore.getTime(),
+    };
+  }
   if (info.notAfter <= now) {
     return { result: failed(`${what}: tls.crt expired at ${info.notAfter.toISOString()}`) };
   }
@@ -104,6 +110,9 @@ function reasonToReplace(secret: Secret | undefined, now: Date): string | undefi
       return 'it is incomplete';
     }
     const info = inspectCertificate(authority.certificate);
+    if (info.notBefore > now) {
+      return 'its life has not begun: a clock was ahead when it was made';
+    }
     if (info.notAfter <= now) {
       return 'it has expired';
     }
@@ -209,10 +218,16 @@ function clustersText({ gitOpsCluster, namespace }: TrustScope): (clusters: read
     : (clusters) => namesText(clusters);
 }
 
-function rotationText({ untrusting, unswitched, until }: Rotation, textOf: ReturnType<typeof clustersText>): string {
+function rotationText(
+  { untrusting, unswitched, isServerLeft, until }: Rotation,
+  textOf: ReturnType<typeof clustersText>,
+): string {
   const limit = `${rfc3339(until)} at the latest`;
   if (untrusting.length > 0) {
     return `the former authority is in use until clusters ${textOf(untrusting)} report that they trust the new one`;
+  }
+  if (unswitched.length === 0 && isServerLeft) {
+    return `the former authority is trusted until no server shows a certificate of it any more, ${limit}`;
   }
   if (unswitched.length === 0) {
     return 'the former authority is given up next';

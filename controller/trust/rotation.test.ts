@@ -58,7 +58,7 @@ test('without a former authority the clusters are not read', () => {
 test('a new authority is trusted beside the former one at once', () => {
   expect(plan()).toEqual({
     record: { authorities: both(), authority: mark(next), since: now },
-    rotation: { untrusting: ['c1'], unswitched: ['c1'], until: new Date(now.getTime() + 30 * day) },
+    rotation: { untrusting: ['c1'], unswitched: ['c1'], isServerLeft: true, until: new Date(now.getTime() + 30 * day) },
   });
 });
 
@@ -99,7 +99,7 @@ test('an authority that has expired is not trusted any longer', () => {
 });
 
 test('a server keeps its certificate until all clusters trust the new authority', () => {
-  const rotation = { untrusting: ['c1'], unswitched: ['c1'], until: now };
+  const rotation = { untrusting: ['c1'], unswitched: ['c1'], isServerLeft: true, until: now };
   const trust = { authority: next.certificate, authorities: both(), rotation };
   const limit = latestSwitch(inspectCertificate(oldServer.certificate));
   expect(judgeServer(oldServer, request, trust, now)).toEqual({ waitUntil: limit });
@@ -115,7 +115,29 @@ test('a server keeps its certificate until all clusters trust the new authority'
 });
 
 test('a certificate of an authority that is not trusted is replaced at once', () => {
-  const rotation = { untrusting: ['c1'], unswitched: ['c1'], until: now };
+  const rotation = { untrusting: ['c1'], unswitched: ['c1'], isServerLeft: true, until: now };
   const trust = { authority: next.certificate, authorities: next.certificate, rotation };
   expect(judgeServer(oldServer, request, trust, now)).toEqual({ reason: 'another authority signed it' });
+});
+
+test('an authority stays trusted as long as a server shows a certificate of it, for any time', async () => {
+  const lifetimeMs = 90 * day;
+  const supplied = await issueCertificate({ ...request, authority: former, algorithm: 'p256', now: begin, lifetimeMs });
+  const { notAfter } = inspectCertificate(supplied.certificate);
+  const known = { authorities: both(), authority: mark(next), since: now };
+  const at = (days: number) =>
+    plan({ known, servers: [supplied.certificate], now: new Date(now.getTime() + days * day) });
+  expect(at(31)).toMatchObject({
+    rotation: { untrusting: [], unswitched: [], isServerLeft: true, until: notAfter },
+    record: { authorities: both() },
+  });
+  expect(at(81)).toMatchObject({ rotation: undefined, record: { authorities: joinCertificates(next.certificate) } });
+});
+
+test('a server certificate whose life has not begun is made anew', async () => {
+  const ahead = new Date(now.getTime() + 7 * day);
+  const young = await issueCertificate({ ...request, authority: next, algorithm: 'p256', now: ahead });
+  const trust = { authority: next.certificate, authorities: next.certificate, rotation: undefined };
+  expect(judgeServer(young, request, trust, now).reason).toMatch('its life has not begun');
+  expect(judgeServer(newServer, request, trust, now).reason).toBeUndefined();
 });

@@ -24,6 +24,8 @@ export interface Rotation {
   readonly untrusting: readonly string[];
   /** Clusters that may still use certificates of a former authority. */
   readonly unswitched: readonly string[];
+  /** A server shows a certificate of a former authority. A user may have supplied it, for any time. */
+  readonly isServerLeft: boolean;
   /** When the former authorities are removed in any case: all their certificates have expired. */
   readonly until: Date;
 }
@@ -53,14 +55,17 @@ export function planTrust(input: TrustInput): { record: TrustRecord; rotation: R
   const since = known?.authority === authority ? known.since : now;
   const settled = { record: { authorities: joinCertificates(inSecret), authority, since }, rotation: undefined };
   const former = formerOf(known, inSecret, now);
-  const until = new Date(since.getTime() + lifetimes.leafMs);
+  const left = input.servers.filter((server) => former !== '' && isFrom(server, former) && !isFrom(server, inSecret));
+  const ends = left.map((server) => inspectCertificate(server).notAfter.getTime());
+  const agentsUntil = since.getTime() + lifetimes.leafMs;
+  const until = new Date(Math.max(agentsUntil, ...ends));
   if (former === '' || until <= now) {
     return settled;
   }
   const currentMarks = fingerprintsOf(inSecret);
   const untrusting: string[] = [];
   const unswitched: string[] = [];
-  for (const [cluster, state] of input.clusters()) {
+  for (const [cluster, state] of agentsUntil > now.getTime() ? input.clusters() : []) {
     if (!currentMarks.every((mark) => state?.trusts.includes(mark))) {
       untrusting.push(cluster);
     }
@@ -68,12 +73,12 @@ export function planTrust(input: TrustInput): { record: TrustRecord; rotation: R
       unswitched.push(cluster);
     }
   }
-  const isServerLeft = input.servers.some((server) => isFrom(server, former) && !isFrom(server, inSecret));
+  const isServerLeft = ends.some((end) => end > now.getTime());
   if (unswitched.length === 0 && !isServerLeft) {
     return settled;
   }
   const authorities = joinCertificates(inSecret, former);
-  return { record: { authorities, authority, since }, rotation: { untrusting, unswitched, until } };
+  return { record: { authorities, authority, since }, rotation: { untrusting, unswitched, isServerLeft, until } };
 }
 
 /** Trusted certificates that are no longer in the authority's Secret and have not expired, PEM. */

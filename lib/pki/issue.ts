@@ -225,6 +225,9 @@ export function reasonToReissue(
     if (wanted.usages.some((usage) => !info.usages.includes(usage))) {
       return 'it lacks a usage';
     }
+    if (info.notBefore > now) {
+      return 'its life has not begun: a clock was ahead when it was made';
+    }
     if (info.notAfter <= now) {
       return 'it has expired';
     }
