@@ -21,6 +21,8 @@ export class LoggedIn {
   readonly #signal: AbortSignal;
   readonly #authenticate: () => Promise<AuthResponse>;
   #accessToken: string;
+  /** When the access token ends, by `performance.now()`. */
+  #endsAt: number;
   #refreshToken: string;
 
   /** @param authenticate logs in as it was done for `response` */
@@ -34,18 +36,27 @@ export class LoggedIn {
     this.#signal = signal;
     this.#authenticate = authenticate;
     this.#accessToken = response.accessToken;
+    this.#endsAt = endOf(response.accessToken);
     this.#refreshToken = response.refreshToken;
     this.agent = agentOf(response.accessToken);
     this.principalNamespace = response.principalNamespace;
     this.version = response.version;
   }
 
-  /** Starts a call that carries the access token, renewed first when it is about to end. */
+  /** Starts a call that carries the access token, renewed first when it is about to end or was refused. */
   async call(path: string): Promise<ClientCall> {
-    if (secondsLeft(this.#accessToken) <= renewBelowSeconds) {
+    if (this.#endsAt - performance.now() <= renewBelowSeconds * 1_000) {
       await this.#renew();
     }
-    return this.#transport.call(path, { authorization: this.#accessToken });
+    const token = this.#accessToken;
+    const call = this.#transport.call(path, { authorization: token });
+    call.onOver((error) => {
+      // The principal's clock may have been set, or its key replaced.
+      if (error?.code === grpcStatus.unauthenticated && token === this.#accessToken) {
+        this.#endsAt = performance.now();
+      }
+    });
+    return call;
   }
 
   /**
@@ -58,6 +69,7 @@ export class LoggedIn {
       return;
     }
     this.#accessToken = response.accessToken;
+    this.#endsAt = endOf(response.accessToken);
     if (response.refreshToken !== '') {
       this.#refreshToken = response.refreshToken;
     }
@@ -133,7 +145,11 @@ function agentOf(token: string): string {
   throw new WireError('protocol', 'The principal gave us a token that names no agent');
 }
 
-function secondsLeft(token: string): number {
-  const { exp } = decodeJwt(token);
-  return exp === undefined ? Number.POSITIVE_INFINITY : exp - Date.now() / 1000;
+/**
+ * When a token that has just come ends, by `performance.now()`: the clocks of the two machines may differ, what passes on them
+ * does not.
+ */
+function endOf(token: string): number {
+  const { exp, iat } = decodeJwt(token);
+  return exp === undefined || iat === undefined ? Number.POSITIVE_INFINITY : performance.now() + (exp - iat) * 1_000;
 }

@@ -27,6 +27,7 @@ export class ClientCall {
   #listener: ClientCallListener | undefined;
   #drained: (() => void) | undefined;
   #observer: CallObserver | undefined;
+  #over: ((error: GrpcError | undefined) => void) | undefined;
   #status: { readonly code: GrpcStatusCode; readonly details: string } | undefined;
   #error: Error | undefined;
   #end: ChannelEnd | undefined;
@@ -60,6 +61,11 @@ export class ClientCall {
   /** Sets the one observer. */
   observe(observer: CallObserver): void {
     this.#observer = observer;
+  }
+
+  /** Sets the one listener for the end besides that of {@link ClientCall.listen}. */
+  onOver(listener: (error: GrpcError | undefined) => void): void {
+    this.#over = listener;
   }
 
   /** Starts the delivery of the server's messages. */
@@ -169,6 +175,7 @@ export class ClientCall {
     this.#end = end;
     const result = this.#result(end);
     this.#observer?.over(result?.code ?? grpcStatus.ok);
+    this.#over?.(result);
     this.#listener?.end(result);
   }
 
