@@ -23,12 +23,18 @@ export interface PrincipalEndpoint {
   readonly port: string;
 }
 
+/** An endpoint that agents could use. */
+interface Candidate extends PrincipalEndpoint {
+  /** Its node is not ready. */
+  readonly isAway?: boolean;
+}
+
 /**
  * The external endpoints of the principal, best first: the Service's load balancer, TLSRoutes, Routes, Ingresses, nodes.
  * Agents authenticate by client certificates, so only endpoints that pass TLS through count. For an Ingress this cannot be
  * checked.
  */
-export function endpointCandidates(exposure: ServiceExposure): PrincipalEndpoint[] {
+export function endpointCandidates(exposure: ServiceExposure): Candidate[] {
   const { service } = exposure;
   if (service === undefined) {
     return [];
@@ -126,7 +132,7 @@ function ofIngresses(ingresses: readonly Ingress[], service: string): PrincipalE
 }
 
 /** All nodes, ready ones first. Empty unless the Service is a NodePort. */
-function ofNodes(nodes: readonly KubeNode[], service: Service): PrincipalEndpoint[] {
+function ofNodes(nodes: readonly KubeNode[], service: Service): Candidate[] {
   if (service.spec?.type !== 'NodePort') {
     return [];
   }
@@ -137,7 +143,7 @@ function ofNodes(nodes: readonly KubeNode[], service: Service): PrincipalEndpoin
   }
   return [...byName(nodes)]
     .sort((a, b) => Number(isReady(b)) - Number(isReady(a)))
-    .map((node) => ({ address: internalAddress(node) ?? '', port: String(port) }));
+    .map((node) => ({ address: internalAddress(node) ?? '', port: String(port), isAway: !isReady(node) }));
 }
 
 /** Sorted by namespace and name, so that the result does not depend on the order of arrival. */
@@ -150,9 +156,10 @@ function isServing({ name, port }: ServicePort): boolean {
   return name === 'https' || port === 443 || port === 8443;
 }
 
-function isReady({ spec, status }: KubeNode): boolean {
+/** A node that is cordoned takes no new pods. Its ports work. */
+function isReady({ status }: KubeNode): boolean {
   const conditions = (status?.conditions ?? []) as { type: string; status: string }[];
-  return spec?.unschedulable !== true && conditions.some((one) => one.type === 'Ready' && one.status === 'True');
+  return conditions.some((one) => one.type === 'Ready' && one.status === 'True');
 }
 
 function internalAddress(node: KubeNode): string | undefined {

@@ -237,3 +237,40 @@ test('a ready node is chosen, always the same one, in whatever order nodes arriv
     expect(find(none, nodePort, order)).toEqual({ address: '10.0.0.2', port: '30443' });
   }
 });
+
+test('the present address stays as long as it is a candidate: cordoning or rebooting a node moves no fleet', () => {
+  const nodePort = service({ type: 'NodePort', ports: [{ name: 'https', port: 443, nodePort: 30443 }] });
+  const named = (name: string, { ready = 'True', unschedulable = false } = {}): KubeNode => ({
+    metadata: { name },
+    spec: { unschedulable },
+    status: {
+      addresses: [{ type: 'InternalIP', address: `10.0.0.${name}` }],
+      conditions: [{ type: 'Ready', status: ready }],
+    },
+  });
+  const address = (nodes: KubeNode[], present?: string) => {
+    const found = discoverEndpoint(none, around(nodePort, nodes), 'argocd', present);
+    return 'address' in found ? found.address : found.problem;
+  };
+  const both = [named('1'), named('2')];
+  expect(address([named('1', { unschedulable: true }), named('2')])).toBe('10.0.0.1');
+  expect(address(both, '10.0.0.2')).toBe('10.0.0.2');
+  expect(address([named('1', { ready: 'False' }), named('2')], '10.0.0.1'), 'nobody answers there').toBe('10.0.0.2');
+  expect(address([named('1', { ready: 'False' }), named('2', { ready: 'Unknown' })], '10.0.0.2')).toBe('10.0.0.1');
+  expect(address(both, '10.0.0.9'), 'the node is gone').toBe('10.0.0.1');
+});
+
+test('the order of the addresses of a load balancer does not count', () => {
+  const ingress = (...ips: string[]) =>
+    service(
+      { ports: [{ port: 443 }] },
+      ips.map((ip) => ({ ip })),
+    );
+  const present = '10.0.0.2';
+  for (const ips of [
+    ['10.0.0.1', present],
+    [present, '10.0.0.1'],
+  ]) {
+    expect(discoverEndpoint(none, around(ingress(...ips)), 'argocd', present)).toMatchObject({ address: present });
+  }
+});

@@ -7,13 +7,16 @@ import { endpointCandidates, type PrincipalEndpoint, type ServiceExposure, servi
 export const principalServices = ['argocd-agent-principal', 'openshift-gitops-agent-principal'] as const;
 
 /**
- * Finds the principal's endpoint: the address and port that the user set, completed by the best candidate.
+ * Finds the principal's endpoint: the address and port that the user set, completed by the best candidate. The present address
+ * stays as long as it is a candidate, unless its node is away: each change makes all agents connect anew.
+ * @param present the address that agents have; undefined: none yet
  * @returns the endpoint, or the problem as a message for the user
  */
 export function discoverEndpoint(
   configured: PrincipalEndpoint,
   exposure: ServiceExposure,
   namespace: string,
+  present?: string,
 ): PrincipalEndpoint | { problem: string } {
   if (configured.address && configured.port) {
     return configured;
@@ -24,7 +27,8 @@ export function discoverEndpoint(
       problem: `Server discovery failed: there is no Service ${principalServices.join(' or ')} in namespace ${namespace}, and spec.argoCDAgentAddon.principalServerAddress and principalServerPort are not both set`,
     };
   }
-  const [best] = endpointCandidates(exposure);
+  const candidates = endpointCandidates(exposure);
+  const best = candidates.find(({ address, isAway }) => address === present && isAway !== true) ?? candidates[0];
   if (best) {
     return { address: configured.address || best.address, port: configured.port || best.port };
   }

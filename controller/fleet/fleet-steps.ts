@@ -44,7 +44,9 @@ export async function layFoundation(
 ): Promise<{ outcomes: readonly StepOutcome[]; found: FoundationFindings }> {
   const { signal } = fleet;
   const [server, authority] = await Promise.all([
-    runStep(step('ServerDiscovered', 'discover the server'), signal, () => discoverServer(fleet)),
+    runStep(step('ServerDiscovered', 'discover the server'), signal, () =>
+      discoverServer(fleet, deps.rollouts.addressOf(fleet.key)),
+    ),
     runStep(step('CACertificateReady', 'create CA certificate'), signal, () => ensureAuthority(deps, fleet)),
   ]);
   return { outcomes: [rbac, server, authority], found: { endpoint: server.found, authority: authority.found } };

@@ -15,7 +15,7 @@ test('a tenth of the clusters at a time, at least one, in the order of their nam
   expect(planRollout(strategy(), many(5))).toMatchObject({ start: ['W00'], isStopped: false, total: 5 });
   expect(planRollout(strategy(), many(25)).start).toEqual(['W00', 'W01', 'W02']);
   expect(planRollout(progressive({ maxConcurrency: 2 }), many(5)).start).toEqual(['W00', 'W01']);
-  expect(planRollout(progressive({ maxConcurrency: 0 }), many(5)).start).toEqual(['W00']);
+  expect(planRollout(progressive({ maxConcurrency: 0 }), many(5)).start, 'as in OCM: no limit').toHaveLength(5);
 });
 
 test.each<[string, Phase, string[]]>([
@@ -78,6 +78,12 @@ test('mandatory groups come first, by name or index, and none of their clusters 
   expect(planRollout(progressive(settings), of('Waiting')).start).toEqual(['x']);
   expect(planRollout(progressive(settings), of('TimeOut')).isStopped).toBe(true);
   expect(planRollout(progressive(settings), of('Succeeded')).start).toEqual(['y']);
+});
+
+test('as in OCM, a percentage at a time is of the clusters outside of mandatory groups', () => {
+  const settings = { mandatoryDecisionGroups: [{ groupName: 'canary' }], maxConcurrency: '50%' };
+  const canaries = Array.from({ length: 6 }, (_, i) => cluster(`x${i}`, 'Succeeded', group(1, 'canary')));
+  expect(planRollout(progressive(settings), [...canaries, ...many(4)]).start).toEqual(['W00', 'W01']);
 });
 
 test('a completed rollout starts no cluster', () => {

@@ -121,9 +121,10 @@ function stagesOf(strategy: RolloutStrategy, clusters: readonly RolloutCluster[]
   });
   const rest = clusters.filter((cluster) => !isMandatory(cluster));
   if (type === 'Progressive') {
-    const total = clusters.length;
-    const concurrency = Math.max(1, amountOf(maxConcurrency, total));
-    return [...mandatory, { clusters: rest, maxConcurrency: concurrency, maxFailures: amountOf(maxFailures, total) }];
+    // OCM: parts of the clusters outside of mandatory groups here, of all clusters there; 0 is no limit.
+    const concurrency = amountOf(maxConcurrency, rest.length) || unlimited;
+    const failures = amountOf(maxFailures, clusters.length);
+    return [...mandatory, { clusters: rest, maxConcurrency: concurrency, maxFailures: failures }];
   }
   const groups = Map.groupBy(rest, ({ group }) => group?.index ?? 0);
   const inOrder = [...groups].sort(([a], [b]) => a - b).map(([, members]) => members);

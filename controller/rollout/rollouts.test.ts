@@ -293,3 +293,41 @@ test('the deadline of an update does not run while the cluster does not report',
   hub.availableSince = later(25).toISOString();
   expect(hub.rollouts.report(fleet(two), 'a', false)).toEqual({ phase: 'Progressing', until: later(35).getTime() });
 });
+
+test.each([24, -24])('a cluster whose clock is %s hours ahead soaks for as long as any other', async (hours) => {
+  const hub = new Hub();
+  const strategy = { progressive: { minSuccessTime: '10m', progressDeadline: '10m' } };
+  const wanted = fleet(two, 'fleet', strategy);
+  hub.deliver('c00', two, at);
+  hub.connects('c00', '2030-01-01T00:00:01Z');
+  expect(hub.rollouts.report(wanted, 'c00', false).phase).toBe('Soaking');
+  const passed = (minutes: number) => new Date(Date.parse(at) + minutes * 60_000);
+  // It was away for a moment, and says when by its own clock.
+  hub.now = passed(5);
+  hub.availableSince = new Date(hub.now.getTime() + hours * 3_600_000).toISOString();
+  expect(hub.rollouts.report(wanted, 'c00', false)).toEqual({ phase: 'Soaking', until: passed(15).getTime() });
+  hub.now = passed(15);
+  expect(hub.rollouts.report(wanted, 'c00', false).phase).toBe('Succeeded');
+});
+
+test('a time that is still to come when the controller starts is not waited for', () => {
+  const hub = new Hub();
+  const wanted = fleet(two, 'fleet', { progressive: { minSuccessTime: '10m' } });
+  hub.deliver('c00', two, at);
+  hub.connects('c00', '2030-01-01T00:00:01Z');
+  hub.availableSince = '2030-01-02T00:00:00Z';
+  expect(hub.rollouts.report(wanted, 'c00', false).phase).toBe('Soaking');
+  hub.now = new Date(Date.parse(at) + 10 * 60_000);
+  expect(hub.rollouts.report(wanted, 'c00', false).phase).toBe('Succeeded');
+});
+
+test('the present address of a fleet is the one in most of its works', () => {
+  const hub = new Hub();
+  const endpoint = (address: string) => ({ ...one, endpoint: { address, port: '443' } });
+  expect(hub.rollouts.addressOf('argocd/fleet')).toBeUndefined();
+  hub.deliver('c00', endpoint('10.0.0.1'));
+  hub.deliver('c01', endpoint('10.0.0.2'));
+  hub.deliver('c02', endpoint('10.0.0.2'));
+  hub.deliver('c03', endpoint('10.0.0.3'), undefined, 'argocd/other');
+  expect(hub.rollouts.addressOf('argocd/fleet')).toBe('10.0.0.2');
+});

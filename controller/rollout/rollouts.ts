@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { BoundedMap } from '../../lib/base/index.ts';
 import { findCondition, isConditionTrue, keyOf, rfc3339 } from '../../lib/kube/index.ts';
 import {
   type Applier,
@@ -35,6 +36,9 @@ interface Member {
   isSettled?: boolean;
 }
 
+/** Of so many clusters it is remembered when they began to report. */
+const mostClusters = 20_000;
+
 const enrolled: Update = { updatedAt: undefined, reconnects: false, isOver: false };
 
 interface RolloutState {
@@ -57,6 +61,7 @@ export class Rollouts {
   readonly #wakeCluster: (cluster: string) => void;
   readonly #changed: (key: string) => void;
   readonly #states = new Map<string, RolloutState>();
+  readonly #reporting = new BoundedMap<string, { readonly transition: string; readonly since: number }>(mostClusters);
 
   constructor(options: {
     readonly caches: Caches;
@@ -172,6 +177,17 @@ export class Rollouts {
     return { clusters, isStopped: this.#plan(state, foundation).isStopped };
   }
 
+  /** The principal's address in most works of a GitOpsCluster; undefined: there are none. */
+  addressOf(key: string): string | undefined {
+    const works = this.#caches.works.byIndex('owner', key);
+    const addresses = works.flatMap((work) => deliveredBy(work)?.version.endpoint?.address ?? []);
+    const counted = [...Map.groupBy(addresses, (address) => address)].map(([address, all]) => ({
+      address,
+      of: all.length,
+    }));
+    return counted.sort((a, b) => b.of - a.of || (a.address < b.address ? -1 : 1))[0]?.address;
+  }
+
   /** The addresses that the works of a principal's GitOpsClusters contain: agents dial them. */
   addressesIn(principalNamespace: string): string[] {
     const owners = this.#caches.sharing(principalNamespace).map(keyOf);
@@ -255,7 +271,7 @@ export class Rollouts {
     const isFormer = update.reconnects && Date.parse(lease?.spec?.acquireTime ?? '') < Date.parse(updatedAt ?? '');
     const isConnected = agentConnected(lease).reason !== 'Disconnected' && !isFormer;
     // The time in which a cluster did not report does not count.
-    const times = [updatedAt ?? '', available?.lastTransitionTime ?? ''].map(Date.parse);
+    const times = [Date.parse(updatedAt ?? ''), this.#reportsSince(cluster, available?.lastTransitionTime ?? '')];
     const since = Math.max(...times.filter((time) => !Number.isNaN(time)));
     const isComplete = current.length === works.length && !isWritten;
     const { phase, until } = phaseOf(
@@ -275,6 +291,22 @@ export class Rollouts {
     const started = startedAt === undefined ? {} : { startedAt, reconnects };
     const member: Member = { phase, isHealthy, isOpen, isSettled, ...started };
     return until === undefined ? { member } : { member, until };
+  }
+
+  /**
+   * Since when a cluster reports, by this hub's clock: the cluster writes when it began to by its own, which may be wrong. Only
+   * what it wrote before this process looked is taken for a time, unless that is still to come.
+   */
+  #reportsSince(cluster: string, transition: string): number {
+    const known = this.#reporting.get(cluster);
+    if (known?.transition === transition) {
+      return known.since;
+    }
+    const now = this.#now().getTime();
+    const written = Date.parse(transition);
+    const since = known === undefined && !(written > now) ? written : now;
+    this.#reporting.set(cluster, { transition, since });
+    return since;
   }
 
   /** The works as they were written last. The cache may not show that yet. */
