@@ -114,7 +114,7 @@ export async function startServers(
         settings,
         credentials,
         caches,
-        owners: { isAgent: (name) => agents.has(name), agentOf: hub.agentOf },
+        owners: { isAgent: (name) => agents.has(name), agentOf: hub.ownerOf },
         live,
         link,
         metrics: engine.liveMetrics.redisProxy,

@@ -14,7 +14,7 @@ import { applicationOf } from './keys.ts';
 export interface ApplicationOwners {
   /** Whether there is an agent of this name. */
   isAgent(name: string): boolean;
-  /** The managed agent that has a hub Application, undefined when none has it. */
+  /** The agent that deploys a hub Application, as its own or as one that the hub mirrors; undefined when none does. */
   agentOf(application: Application): string | undefined;
 }
 
@@ -86,8 +86,8 @@ export async function proxyRedis(options: {
 }
 
 /**
- * The agent whose Argo CD has a key: by namespace that of its Application, when there is such an agent; by destination the one that
- * has the Application, or whose mirror it is.
+ * The agent whose Argo CD has a key; undefined: the hub's own. By namespace it is that of its Application, when there is such an
+ * agent; by destination the one that has the Application, or whose mirror it is.
  */
 function agentOf(
   key: string,
@@ -103,9 +103,9 @@ function agentOf(
   }
   if (flags['destination-based-mapping']) {
     const found = caches.Applications.get({ namespace: keyed.namespace || flags.namespace, name: keyed.name });
-    const agent = found && owners.agentOf(found as unknown as Application);
-    if (agent !== undefined) {
-      return agent;
+    if (found !== undefined) {
+      // The hub's own may be in a namespace that is called like an agent.
+      return owners.agentOf(found as unknown as Application);
     }
   }
   return keyed.namespace !== '' && owners.isAgent(keyed.namespace) ? keyed.namespace : undefined;
