@@ -38,6 +38,13 @@ test('a log that is taken up again repeats nothing and loses nothing', () => {
   expect(read(lines, at('03', 'd'), at('03', 'e'))).toBe('e\n');
 });
 
+test('after a break, lines behind the last known one are new, whatever their time', () => {
+  const lines = new LogLines(false);
+  expect(read(lines, at('05', 'a'), at('06', 'b'))).toBe('a\nb\n');
+  lines.resumed();
+  expect(read(lines, at('05.5', 'before'), at('06', 'b'), at('05.9', 'c'), at('07', 'd'))).toBe('c\nd\n');
+});
+
 test('lines without a time are passed on, but not twice', () => {
   const lines = new LogLines(true);
   expect(read(lines, 'unable to retrieve container logs\n', at('01', 'a'))).toBe(

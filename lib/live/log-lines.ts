@@ -138,14 +138,12 @@ export class LogLines {
       return false;
     }
     const { value } = this.#time;
-    if (value < known.time) {
-      return true;
-    }
     if (value === known.time && this.#skippedAtKnown < known.lines) {
       this.#skippedAtKnown++;
       return true;
     }
-    return false;
+    // Lines are not always in the order of their times. What comes behind the reader's last line is new.
+    return value < known.time && this.#skippedAtKnown < known.lines;
   }
 }
 
