@@ -139,3 +139,17 @@ test('the number of events that wait is bounded', async () => {
   }
   expect(recorder.dropped).toBe(97);
 });
+
+test('an Event about an object with a long name has a valid name', async () => {
+  const long = new EventRecorder({ client: sink, component: 'c', instance: 'i' });
+  const subdomain = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
+  for (let length = 220; length < 245; length++) {
+    const name = `${'a'.repeat(length)}-${'b'.repeat(252 - length)}`;
+    long.warning({ ...about, metadata: { ...about.metadata, name, uid: String(length) } }, 'X', 'x');
+  }
+  await after(1);
+  await long.close();
+  const names = sink.created.map(({ metadata }) => metadata.name);
+  expect(names).toHaveLength(25);
+  expect(names.filter((name) => !subdomain.test(name) || name.length > 253)).toEqual([]);
+});

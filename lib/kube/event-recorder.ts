@@ -121,7 +121,7 @@ export class EventRecorder<Reason extends string = string> {
     const { component, instance } = this.#options;
     const suffix = `.${now.getTime().toString(16)}${randomBytes(3).toString('hex')}`;
     return {
-      metadata: { name: name.slice(0, 253 - suffix.length) + suffix, namespace: namespace ?? 'default' },
+      metadata: { name: cut(name, 253 - suffix.length) + suffix, namespace: namespace ?? 'default' },
       eventTime: rfc3339Micro(now),
       type,
       reason,
@@ -201,4 +201,9 @@ function shortened(text: string, mostBytes: number): string {
   return bytes.length <= mostBytes
     ? text
     : decoder.write(bytes.subarray(0, mostBytes - Buffer.byteLength(mark))) + mark;
+}
+
+/** The beginning of a name, so that a dot may follow: a part of a DNS name ends with a letter or a digit. */
+function cut(name: string, length: number): string {
+  return name.slice(0, length).replace(/[^a-z0-9]+$/i, '');
 }
