@@ -19,8 +19,10 @@ import { fingerprintsOf, secretText } from '../../lib/pki/index.ts';
 import {
   addOnDeploymentConfigs,
   addOnName,
+  cleanUpWork,
   clusterManagementAddOns,
   finalizer,
+  formerWork,
   type GitOpsCluster,
   gitOpsClusters,
   hasLetGo,
@@ -92,6 +94,9 @@ export async function release(scope: TakeoverScope): Promise<void> {
   );
 }
 
+/** Parts of the works that clean a cluster, or a former namespace of it, up. */
+const cleanUps = [cleanUpWork.part, formerWork.part];
+
 async function checkCanBeReleased(
   { client, namespace, signal }: TakeoverScope,
   fleets: readonly GitOpsCluster[],
@@ -104,6 +109,16 @@ async function checkCanBeReleased(
   if (other) {
     throw new FatalError(
       `the clusters of GitOpsCluster ${keyOf(other)} have no argocd-operator, which argocd-pull-integration needs: set spec.argoCDAgentAddon.argoCD: Operator and wait until it is Ready; Argo CD on the clusters is deployed anew then`,
+    );
+  }
+  const cleaned = await client.list(manifestWorks, {
+    labelSelector: `${keys.part} in (${[...cleanUps].join(', ')})`,
+    signal,
+  });
+  const clusters = cleaned.filter((work) => isOurs(work)).map(({ metadata }) => metadata.namespace ?? '');
+  if (clusters.length > 0) {
+    throw new FatalError(
+      `clusters are being cleaned up: ${[...new Set(clusters)].sort().join(', ')}; wait until that is over, since it needs this controller`,
     );
   }
   const principal = await client.get(deployments, { namespace, name: 'argocd-agent-principal' }, signal);

@@ -1,3 +1,4 @@
+import { annotations } from '../../lib/argocd/index.ts';
 import { wellKnown } from '../../lib/base/index.ts';
 import { type ConnectionRecord, connectionRecord, connectionSelector } from '../../lib/clusters/index.ts';
 import { Informer, leases, type Secret, secrets } from '../../lib/kube/index.ts';
@@ -97,24 +98,30 @@ async function look(ctl: Ctl, key: Key): Promise<Station[]> {
   const agents = new Set(clusters.map(({ metadata }: Secret) => metadata.labels?.[wellKnown.agentNameLabel] ?? ''));
   const agent = agentOf(hub, agents);
   const record = records.map(connectionRecord).find((one): one is ConnectionRecord => one?.agent === agent);
-  return stationsOf({ hub, agent, record, copy: await copyOf(ctl, key) });
+  return stationsOf({ hub, agent, record, copy: await copyOf(ctl, key, hub.metadata.uid) });
 }
 
-/** The copy: in the agent's namespace, or in the same one with destination-based mapping. */
-async function copyOf(ctl: Ctl, { namespace, name }: Key): Promise<ShownApplication | 'missing' | undefined> {
+/**
+ * The copy: in the agent's namespace, or in the same one with destination-based mapping. When there is one of another Application in
+ * either, the one that is made from this counts.
+ */
+export async function copyOf(
+  ctl: Pick<Ctl, 'targets' | 'agent' | 'signal'>,
+  { namespace, name }: Key,
+  sourceUid: string | undefined,
+): Promise<ShownApplication | 'missing' | undefined> {
   if (ctl.targets.agent.context === '') {
     return undefined;
   }
   const side = ctl.agent();
-  for (const place of new Set([side.namespace, namespace])) {
-    const found = await side.client
-      .get(shownApplications, { namespace: place, name }, ctl.signal)
-      .catch(asFatal('the cluster cannot be read'));
-    if (found !== undefined) {
-      return found;
-    }
-  }
-  return 'missing';
+  const places = [...new Set([side.namespace, namespace])];
+  const found = await Promise.all(
+    places.map((place) => side.client.get(shownApplications, { namespace: place, name }, ctl.signal)),
+  ).catch(asFatal('the cluster cannot be read'));
+  const copies = found.filter((one) => one !== undefined);
+  return (
+    copies.find((one) => one.metadata.annotations?.[annotations.sourceUid] === sourceUid) ?? copies[0] ?? 'missing'
+  );
 }
 
 /** Looks again whenever something on the way has changed. */

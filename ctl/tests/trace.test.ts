@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
+import { annotations } from '../../lib/argocd/index.ts';
 import type { ConnectionRecord } from '../../lib/clusters/index.ts';
 import { type ShownApplication, stationsOf } from '../../lib/way/index.ts';
-import { shownWay } from '../commands/trace.ts';
+import { copyOf, shownWay } from '../commands/trace.ts';
 
 const at = (second: number) => `2026-06-01T12:00:${String(second).padStart(2, '0')}Z`;
 const written = (part: string, time: string) => ({ manager: 'm', time, fieldsV1: { [part]: {} } });
@@ -90,4 +91,23 @@ test('an error of Argo CD is waited for, but not that of a deletion which is ove
   expect(waitsFor(withError('ComparisonError'))).toBe('compared');
   expect(waitsFor(withError('DeletionError', { deletionTimestamp: at(9) }))).toBe('compared');
   expect(waitsFor(withError('DeletionError'))).toBeUndefined();
+});
+
+test('beside the copy of another Application, the one that is made from this is the copy', async () => {
+  const of = (namespace: string, source: string): ShownApplication => ({
+    ...application({ namespace }),
+    metadata: { name: 'shop', namespace, annotations: { [annotations.sourceUid]: source } },
+  });
+  const find = async (...there: ShownApplication[]) => {
+    const get = async (_: unknown, key: { namespace: string }) =>
+      there.find(({ metadata }) => metadata.namespace === key.namespace);
+    const agent = () => ({ namespace: 'argocd', client: { get } });
+    const ctl = { targets: { agent: { context: 'east' } }, agent, signal: new AbortController().signal };
+    const copy = await copyOf(ctl as never, { namespace: 'team-a', name: 'shop' }, 'wanted');
+    return typeof copy === 'object' ? copy.metadata.namespace : copy;
+  };
+  expect(await find(of('argocd', 'other'), of('team-a', 'wanted'))).toBe('team-a');
+  expect(await find(of('argocd', 'wanted'), of('team-a', 'other'))).toBe('argocd');
+  expect(await find(of('argocd', 'other'))).toBe('argocd');
+  expect(await find()).toBe('missing');
 });

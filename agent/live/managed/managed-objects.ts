@@ -248,6 +248,10 @@ export class ManagedObjects {
     }
   }
 
+  /**
+   * As Argo CD does, but for the token Secret of a ServiceAccount: Argo CD shows it below its account, while here a credential
+   * is read only if an Application has it itself.
+   */
   async #inferredOwners(
     object: KubeObject,
     signal: AbortSignal,
