@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { createLogger, followFiles, followSecret, followSecretWith, Reloadable } from './index.ts';
 
 const logger = createLogger({ level: 'fatal' });
@@ -121,4 +121,33 @@ test('files are read again when they change', async () => {
   );
   writeFileSync(key, 'two');
   await changed;
+});
+
+test('what was refused is read again: a clock may have been wrong', async () => {
+  vi.useFakeTimers();
+  onTestFinished(() => {
+    vi.useRealTimers();
+  });
+  let isClockRight = false;
+  const live = new Reloadable({
+    origin: 'Secret argocd/x',
+    logger,
+    parse: () => {
+      if (!isClockRight) {
+        throw new Error('has expired');
+      }
+      return 'good';
+    },
+  });
+  const changes = vi.fn();
+  live.subscribe(changes);
+  live.offer({ key: 'x' });
+  await vi.advanceTimersByTimeAsync(300_000);
+  expect(live.problem).toBe('has expired');
+  expect(changes, 'the same problem is no news').toHaveBeenCalledOnce();
+  isClockRight = true;
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(live.value).toBe('good');
+  await vi.advanceTimersByTimeAsync(300_000);
+  expect(changes).toHaveBeenCalledTimes(2);
 });

@@ -6,6 +6,9 @@ import { FatalError } from './errors.ts';
 /** Text by name: the decoded fields of a Secret, or the contents of files. */
 export type TextFields = Readonly<Record<string, string>>;
 
+/** When fields that were refused are read again. */
+const readAgainMs = 60_000;
+
 /**
  * Something read from a Secret or from files that may be replaced while the program runs: certificates, keys. A bad
  * replacement is logged and the last good value stays.
@@ -19,6 +22,7 @@ export class Reloadable<T> {
   #text: string | undefined;
   #value: { readonly of: T } | undefined;
   #problem: string | undefined = 'not read yet';
+  #cancel: () => void = () => undefined;
 
   /** `parse` throws an Error that says what is wrong with the fields. */
   constructor(options: { origin: string; parse: (fields: TextFields) => T; logger: Logger }) {
@@ -44,6 +48,12 @@ export class Reloadable<T> {
       return;
     }
     this.#text = text;
+    this.#read(fields, false);
+  }
+
+  /** @param isAgain they were refused before */
+  #read(fields: TextFields | undefined, isAgain: boolean): void {
+    this.#cancel();
     const before = this.#value;
     try {
       if (fields === undefined) {
@@ -55,12 +65,20 @@ export class Reloadable<T> {
         this.#logger.info({ origin: this.origin }, 'credentials changed and were reloaded');
       }
     } catch (error) {
-      this.#problem = (error as Error).message;
-      const fields = { origin: this.origin, reason: this.#problem };
+      const { message } = error as Error;
+      if (fields !== undefined) {
+        // A certificate is expired, or not, by a clock that may be set.
+        this.#cancel = after(readAgainMs, () => this.#read(fields, true), { unref: true });
+      }
+      if (isAgain && message === this.#problem) {
+        return;
+      }
+      this.#problem = message;
+      const about = { origin: this.origin, reason: this.#problem };
       if (before === undefined) {
-        this.#logger.warn(fields, 'waiting for credentials');
+        this.#logger.warn(about, 'waiting for credentials');
       } else {
-        this.#logger.error(fields, 'credentials changed but cannot be used, the former ones stay in use');
+        this.#logger.error(about, 'credentials changed but cannot be used, the former ones stay in use');
       }
     }
     for (const listener of this.#listeners) {

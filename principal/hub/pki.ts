@@ -125,11 +125,15 @@ async function ensureAuthority(options: PkiOptions): Promise<Authority> {
   }
   const authorities = authoritiesOfSecret(live.data, 'principal', what);
   const authority = tlsOfSecret(live.data, what);
-  const { notAfter, isAuthority } = inspectCertificate(authority?.certificate ?? authorities, what);
+  const { notBefore, notAfter, isAuthority } = inspectCertificate(authority?.certificate ?? authorities, what);
   if (!isAuthority) {
     throw new PkiError('NOT_AN_AUTHORITY', what, 'tls.crt is not the certificate of an authority');
   }
-  report(`${what}: ${isOwn(live) ? 'kept' : 'yours, kept'}, valid until ${notAfter.toISOString()}`, false);
+  const life =
+    notBefore > now
+      ? `valid only from ${notBefore.toISOString()}: correct the clock of this machine, or have the Secret made anew`
+      : `valid until ${notAfter.toISOString()}`;
+  report(`${what}: ${isOwn(live) ? 'kept' : 'yours, kept'}, ${life}`, false);
   return { authority, authorities };
 }
 
