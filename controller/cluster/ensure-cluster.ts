@@ -9,7 +9,7 @@ import type { ClusterDeps, Enrolment } from './cluster-deps.ts';
 import { ensureDelivered, ensureImported } from './cluster-secrets.ts';
 import { ensureWorks } from './cluster-works.ts';
 import { deliversOrderedPods } from './delivered-values.ts';
-import { cleanFormerNamespaces, recordFormerNamespaces } from './former-namespaces.ts';
+import { cleanFormerNamespaces, recordFormerNamespaces, stopCleaningUsed } from './former-namespaces.ts';
 import { renderCluster } from './render-cluster.ts';
 
 /** The result of the reconcile of an enrolled cluster. */
@@ -86,6 +86,7 @@ export async function ensureCluster(deps: ClusterDeps, enrolment: Enrolment): Pr
   const written =
     rendered &&
     (await attempt('works', async () => {
+      await stopCleaningUsed(deps, enrolment, rendered);
       await recordFormerNamespaces(deps, enrolment, rendered);
       const isChanged = await ensureWorks(deps, enrolment, rendered, delivery);
       if (!isChanged) {

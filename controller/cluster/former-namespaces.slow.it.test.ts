@@ -86,6 +86,25 @@ test('an agent that moves again, or back, has its other former namespaces cleane
   expect(await noted()).toBe('gitops,third');
 });
 
+test('an agent that moves back before its former namespace is cleaned up meets no Job that cleans it up', async () => {
+  const { a } = hub;
+  await settled();
+  await moveTo('gitops');
+  await applied();
+  const work = await until('the clean-up of the namespace', former);
+  // The cluster removes the Job only later: its work agent holds the work until then.
+  const hold = { metadata: { finalizers: ['cluster.open-cluster-management.io/manifest-work-cleanup'] } };
+  await hub.client.mergePatch(manifestWorks, work.metadata, hold);
+  await hub.fixture.gitOpsCluster(hub.ns, 'fleet', 'placement', { agentNamespace: 'argocd' });
+  await until('the end of the clean-up', async () => (await former())?.metadata.deletionTimestamp !== undefined);
+  await hub.idle();
+  expect(namespacesIn(await hub.work(a, 'agent')), 'not before the Job is gone').toContain('gitops');
+  await hub.client.mergePatch(manifestWorks, work.metadata, { metadata: { finalizers: null } });
+  await until('the works', async () => namespacesIn(await hub.work(a, 'agent'))?.includes('argocd'));
+  const now = await former();
+  expect(now === undefined ? [] : environmentOf(now).ARGOCD_NAMESPACE).not.toBe('argocd');
+});
+
 test('a cluster that is detached while a former namespace is cleaned up is detached completely', async () => {
   const { a } = hub;
   await settled();

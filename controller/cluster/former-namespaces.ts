@@ -11,7 +11,15 @@ import {
   manifestWorks,
   partWorkName,
 } from '../hub/index.ts';
-import { type AddOnConfig, cleanUpState, type RenderedWork, renderCleanUp, workParts } from '../render/index.ts';
+import {
+  type AddOnConfig,
+  cleanedNamespaces,
+  cleanUpState,
+  type RenderedWork,
+  renderCleanUp,
+  workParts,
+} from '../render/index.ts';
+import { NotDeliverableError } from './cluster-config.ts';
 import type { ClusterDeps, Enrolment } from './cluster-deps.ts';
 import { isApplied } from './cluster-works.ts';
 import { workMetadata } from './owner-metadata.ts';
@@ -56,6 +64,35 @@ export async function recordFormerNamespaces(
   if (!isDeepStrictEqual(former, known)) {
     await writeFormer(client, addOn, former, signal);
   }
+}
+
+/**
+ * Deletes the work whose Job cleans up a namespace that the cluster is to use again: it would remove the new objects.
+ * Call it before the works are written.
+ * @throws NotDeliverableError until that work is gone
+ */
+export async function stopCleaningUsed(
+  { caches, applier }: Pick<FormerDeps, 'caches' | 'applier'>,
+  { cluster, signal }: Pick<Enrolment, 'cluster' | 'signal'>,
+  rendered: readonly RenderedWork[],
+): Promise<void> {
+  const key = { namespace: cluster, name: formerWork.name };
+  const cached = caches.works.get(key);
+  if (cached === undefined) {
+    return;
+  }
+  const work = await applier.current(manifestWorks, key, cached, signal);
+  const desired = new Set(rendered.flatMap(namespacesOf));
+  const used = work === undefined ? [] : cleanedNamespaces(work).filter((namespace) => desired.has(namespace));
+  if (work === undefined || used.length === 0) {
+    return;
+  }
+  if (work.metadata.deletionTimestamp === undefined) {
+    await applier.remove(manifestWorks, work, signal);
+  }
+  throw new NotDeliverableError(
+    `cluster ${cluster} must first remove ManifestWork ${formerWork.name}, which cleans up namespace ${used.join(', ')} that is to be used again`,
+  );
 }
 
 /**

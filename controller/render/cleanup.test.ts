@@ -3,7 +3,7 @@ import type { KubeObject, PodSpec } from '../../lib/kube/index.ts';
 import { Templates } from '../../lib/manifests/index.ts';
 import type { ManifestWork } from '../hub/index.ts';
 import { type AddOnConfig, noConfig, parseAddOnConfig } from './addon-config.ts';
-import { cleanUpState, renderCleanUp } from './cleanup.ts';
+import { cleanedNamespaces, cleanUpState, renderCleanUp } from './cleanup.ts';
 
 const templates = new Templates();
 const input = { namespace: 'gitops', image: 'quay.io/x/fleet:1', pullPolicy: 'Always', config: noConfig };
@@ -37,6 +37,7 @@ test('every namespace that the add-on has used is cleaned up, and no other one m
     { name: 'ARGOCD_NAMESPACE', value: 'gitops' },
     { name: 'CLEANUP_NAMESPACES', value: 'argocd-operator-system,former' },
   ]);
+  expect(cleanedNamespaces({ spec })).toEqual(['gitops', 'argocd-operator-system', 'former']);
   const role = spec.workload.manifests.find(({ kind }) => kind === 'ClusterRole') as KubeObject & {
     rules: { resources: string[]; verbs: string[]; resourceNames?: string[] }[];
   };

@@ -1,3 +1,4 @@
+import type { PodSpec } from '../../lib/kube/index.ts';
 import type { Templates } from '../../lib/manifests/index.ts';
 import type { ManifestWork } from '../hub/index.ts';
 import type { AddOnConfig } from './addon-config.ts';
@@ -58,6 +59,22 @@ export function renderCleanUp(templates: Templates, input: CleanUpInput): Manife
     ],
   };
 }
+
+/** The namespaces that the Job of a work cleans up. */
+export function cleanedNamespaces({ spec }: Pick<ManifestWork, 'spec'>): string[] {
+  const jobs = spec.workload.manifests.filter(({ kind }) => kind === 'Job') as JobManifest[];
+  const variables = jobs.flatMap((job) => job.spec?.template?.spec?.containers?.[0]?.env ?? []);
+  return variables.flatMap(({ name, value = '' }) =>
+    namespaceVariables.has(name) ? value.split(',').filter(Boolean) : [],
+  );
+}
+
+interface JobManifest {
+  readonly spec?: { readonly template?: { readonly spec?: PodSpec } };
+}
+
+/** The environment of the Job that names them (`templates/cleanup`). */
+const namespaceVariables: ReadonlySet<string> = new Set(['ARGOCD_NAMESPACE', 'CLEANUP_NAMESPACES']);
 
 /** Reads the Job's state from the status feedback of its work. */
 export function cleanUpState(work: ManifestWork): CleanUpState {

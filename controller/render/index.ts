@@ -1,5 +1,5 @@
 export { type AddOnConfig, noConfig, parseAddOnConfig } from './addon-config.ts';
-export { type CleanUpState, cleanUpState, renderCleanUp } from './cleanup.ts';
+export { type CleanUpState, cleanedNamespaces, cleanUpState, renderCleanUp } from './cleanup.ts';
 export { settingsChecksum, unreadParams } from './cluster-settings.ts';
 export { unmatchedContainers } from './decorate.ts';
 export { statefulSetFeedback } from './manifest-configs.ts';
