@@ -5,6 +5,7 @@ import {
   type AppProject,
   ClusterApplications,
   type GpgKeys,
+  KeptApplications,
   matchesAny,
   publishOwnAppProjects,
   type RepositorySecret,
@@ -64,15 +65,17 @@ export function agentSync(options: {
       runtime,
     });
   }
+  const kept = new KeptApplications(local);
   const adoptionPolicy = flags['adoption-policy'] as 'always' | 'never';
   return new AgentSync({
     mode: 'managed',
     kinds: [
-      replicateAppProjects({ store: projects, namespace, runtime }),
+      replicateAppProjects({ store: projects, namespace, kept, runtime }),
       replicateRepositories({
         store: store<RepositorySecret>(secrets, caches.Secrets),
         namespace,
         adoptionPolicy,
+        kept,
         runtime,
       }),
       replicateGpgKeys({ store: store<GpgKeys>(configMaps, caches['GPG keys']), namespace, runtime }),

@@ -97,7 +97,9 @@ export function hubSync(options: {
   const { tracer, delivered } = options;
   const runtime = { ...processRuntime(logger), delivered, context: tracer && (() => tracer.keep()) };
   const store = detailedStores({ client, fieldManager: principalFieldManager, detail, logger });
-  const routing = { namespace, allowedNamespaces: flags['allowed-namespaces'], mapping };
+  const selects = labelSelector(flags['label-selector']);
+  // The cache of Applications is restricted by the same selector; what has left it is read.
+  const routing = { namespace, allowedNamespaces: flags['allowed-namespaces'], mapping, selects };
   const router = applicationRouter(routing);
   const isAdmitted = applicationAdmission(routing);
   const guard = <T extends StoredObject>(unguarded: Store<T>, kind: QuotaKind<T>, ownerOf = kind.ownerOf) =>
@@ -132,9 +134,8 @@ export function hubSync(options: {
   const pace = (agent: string, signal: AbortSignal) => quotas.pace(agent, signal);
   const { clustersOf } = options;
   const clusterOf = (agent: string) => clustersOf(agent)[0];
-  const common = { namespace, principalUid, mapping, clustersOf, runtime };
-  // These caches serve other purposes too, and are therefore not restricted.
-  const selects = labelSelector(flags['label-selector']);
+  const isInstance = (instance: string) => managed.isInstance(instance);
+  const common = { namespace, principalUid, mapping, clustersOf, isInstance, runtime };
   const tuning = { concurrency: flags['event-processors'] };
   const mirrors = new ApplicationMirrors({
     applications: mirrorApplications,
@@ -165,6 +166,7 @@ export function hubSync(options: {
     store: store<RepositorySecret>(secrets, caches.Secrets),
     projects,
     sharing: shares ? { applications: hubApplications, agentOf } : undefined,
+    // This cache serves other purposes too, and is therefore not restricted; so is that of the keys.
     selects,
     ...common,
   });
@@ -217,7 +219,13 @@ export function hubSync(options: {
       // In this order: Argo CD refuses an Application whose project it does not know yet.
       publishedProjects,
       publishedRepositories,
-      publishGpgKeys({ store: store<GpgKeys>(configMaps, caches['GPG keys']), selects, namespace, runtime }),
+      publishGpgKeys({
+        store: store<GpgKeys>(configMaps, caches['GPG keys']),
+        selects,
+        namespace,
+        isInstance,
+        runtime,
+      }),
       managed,
     ],
     refused: (agent, { target }) => options.refused(agent, target),

@@ -41,6 +41,7 @@ function compare(name: string, app: Application, copy: Application): string[] {
     note,
     [annotations.namespaceRemapped]: mark,
     [annotations.notified]: _,
+    [annotations.takenOver]: _found,
     ...others
   } = copy.metadata.annotations ?? {};
   const remapped = app.metadata.namespace === principalNamespace && copy.metadata.namespace === agentNamespace;

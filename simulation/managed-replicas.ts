@@ -198,13 +198,17 @@ export class ManagedReplicas implements Topic {
   }
 }
 
+/** What a Secret was before it became a copy. */
+const takenOverKey = 'argocd-agent-taken-over';
+
 function shown({ metadata, ...content }: SimulatedObject & { data?: unknown }, uid: string | undefined): object {
-  const { [annotations.sourceUid]: source, ...others } = metadata.annotations ?? {};
+  const { [annotations.sourceUid]: source, [annotations.takenOver]: _, ...others } = metadata.annotations ?? {};
+  const data = Object.entries(content.data ?? {}).filter(([key]) => key !== takenOverKey);
   return {
     source: uid ?? source,
     labels: metadata.labels ?? {},
     others,
-    content: content.spec ?? content.data ?? {},
+    content: content.spec ?? Object.fromEntries(data),
     isGoing: metadata.deletionTimestamp !== undefined,
   };
 }

@@ -64,6 +64,7 @@ function compare(app: Application, mirror: Application, agent: string): string[]
     [annotations.lastUpdated]: time,
     [wellKnown.skipReconcileAnnotation]: skipsHub,
     [annotations.reportedOperation]: reported,
+    [annotations.takenOver]: _found,
     ...others
   } = mirror.metadata.annotations ?? {};
   const { [annotations.sourceUid]: _, ...own } = app.metadata.annotations ?? {};

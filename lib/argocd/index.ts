@@ -77,6 +77,7 @@ export { admitsNamespace, permitsDestination, permitsSource } from './project-pe
 export { replicateAppProjects } from './replicas/cluster/app-projects.ts';
 export type { ClusterReplicaOptions } from './replicas/cluster/cluster-replica.ts';
 export { replicateGpgKeys } from './replicas/cluster/gpg-keys.ts';
+export { KeptApplications } from './replicas/cluster/kept-applications.ts';
 export { type AutonomousProjectsOptions, publishOwnAppProjects } from './replicas/cluster/own-projects.ts';
 export { type RepositoryReplicaOptions, replicateRepositories } from './replicas/cluster/repositories.ts';
 export { type HubPublisherOptions, publishAppProjects } from './replicas/hub/app-projects.ts';

@@ -30,6 +30,8 @@ export const annotations = {
   waitingOperation: 'argocd-agent.argoproj-labs.io/waiting-operation',
   /** On a mirror: when the operation began that its agent reported last; empty when it reported none. */
   reportedOperation: 'argocd-agent.argoproj-labs.io/reported-operation',
+  /** On a copy that was there before it became one: what it was (`recordOf`); empty when that is too large. */
+  takenOver: 'argocd-agent.argoproj-labs.io/taken-over',
   /** On a hub Application that is being deleted: `true` lets it go without an answer of its agent. */
   release: 'argocd-agent.argoproj-labs.io/release',
   /** On a mirror of an autonomous agent's object: the agent. argocd-agent's mirrors are told by other signs. */
@@ -54,6 +56,8 @@ export const annotations = {
   changedOnStandby: 'argocd-agent.argoproj-labs.io/changed-on-standby',
   /** `true` on ConfigMap `argocd-agent-deleted-objects`: a standby has had everything since this hub became active. */
   isFollowed: 'argocd-agent.argoproj-labs.io/is-followed',
+  /** Argo CD's: the Argo CD installation whose Application `tracking-id` names. */
+  installationId: 'argocd.argoproj.io/installation-id',
   /** kubectl's own; meaningless on another cluster. */
   lastApplied: 'kubectl.kubernetes.io/last-applied-configuration',
 } as const;

@@ -25,7 +25,7 @@ export { KeyedMutex } from './keyed-mutex.ts';
 export { isLabelKey, isLabelValue } from './label.ts';
 export { type LabelTest, labelSelector } from './label-selector.ts';
 export type { Logger } from './logger.ts';
-export { applyMergePatch, type MergePatch, mergePatchBetween } from './merge-patch.ts';
+export { applyMergePatch, type MergePatch, mergedPatches, mergePatchBetween } from './merge-patch.ts';
 export { principalObjects } from './principal-objects.ts';
 export { compareVersions, hasGoneBack, isNewerVersion } from './resource-version.ts';
 export { Semaphore } from './semaphore.ts';

@@ -41,6 +41,24 @@ export function mergePatchBetween(from: object | undefined, to: object): MergePa
   return patch.length === 0 ? undefined : Object.fromEntries(patch);
 }
 
+/** One patch that does what both do, the second one where they set the same. */
+export function mergedPatches(first: MergePatch, second: MergePatch): MergePatch {
+  const result = new Map<string, unknown>(Object.entries(first));
+  for (const [key, item] of Object.entries(second)) {
+    result.set(key, mergedItems(result.get(key), item));
+  }
+  return Object.fromEntries(result);
+}
+
+function mergedItems(first: unknown, second: unknown): unknown {
+  if (!isMap(first) || !isMap(second) || second instanceof Replacement) {
+    return second;
+  }
+  return first instanceof Replacement
+    ? new Replacement(applyMergePatch(first.value, second))
+    : mergedPatches(first, second);
+}
+
 /** The value with a patch applied; the value itself is not changed. */
 export function applyMergePatch(value: unknown, patch: unknown): unknown {
   if (patch instanceof Replacement) {

@@ -19,6 +19,8 @@ export const wellKnown = {
   skipReconcileAnnotation: 'argocd.argoproj.io/skip-reconcile',
   /** Argo CD's annotation on an object: the Application that it is a part of, which may prune it. */
   trackingAnnotation: 'argocd.argoproj.io/tracking-id',
+  /** Kubernetes' label for one installation of a program; with label tracking, Argo CD's for the Application of an object. */
+  instanceLabel: 'app.kubernetes.io/instance',
   /** Kubernetes' label for the program that owns an object. */
   managedByLabel: 'app.kubernetes.io/managed-by',
   /** Kubernetes' label for the application that an object is part of. */

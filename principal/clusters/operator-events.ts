@@ -65,7 +65,7 @@ export class OperatorEvents {
     this.#warn(
       agent,
       'ApplicationKept',
-      `Agent ${agent} keeps Application ${place}, which another principal made. Restore ${place} here, or delete its copy on the cluster`,
+      `Agent ${agent} keeps Application ${place}, which another principal made, with its AppProject and credentials. Restore them here, or delete the copy of ${place} on the cluster`,
     );
   }
 

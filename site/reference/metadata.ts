@@ -57,6 +57,12 @@ const shared: Texts<Omit<typeof wellKnown, 'gpgKeysConfigMap'>> = {
     'any object',
     "Argo CD's: the Application that manages the object. The controller does not change a ConfigMap of Argo CD that has it.",
   ],
+  instanceLabel: [
+    'they',
+    'label',
+    'any object',
+    'Where Argo CD tracks by labels: the Application that manages the object. One that names an Application of the other side is not synchronised.',
+  ],
   managedByLabel: [
     'we',
     'label',
@@ -122,6 +128,12 @@ const protocol: Texts<typeof annotations> = {
   nudgedAt: ['we', 'annotation', 'copy', 'When the agent last made Argo CD look at a copy that is being deleted.'],
   reportedOperation: ['we', 'annotation', 'mirror', 'When the operation began that the agent reported last.'],
   waitingOperation: ['we', 'annotation', 'copy', 'An operation that waits for the end of the one that runs.'],
+  takenOver: [
+    'we',
+    'annotation',
+    'copy',
+    'What an object was before it became a copy. It is given back so when the hub has no more to do with it.',
+  ],
   release: [
     'you',
     'annotation',
@@ -178,6 +190,12 @@ const protocol: Texts<typeof annotations> = {
     'annotation',
     'ConfigMap `argocd-agent-deleted-objects`',
     '`true`: a standby has had everything since this hub became active, so deletions are recorded no longer.',
+  ],
+  installationId: [
+    'they',
+    'annotation',
+    'any object',
+    "Argo CD's: the installation whose Application manages the object. It is not synchronised, as `argocd.argoproj.io/tracking-id`.",
   ],
   lastApplied: ['they', 'annotation', 'any object', "kubectl's own. It is not synchronised."],
 };

@@ -40,6 +40,8 @@ const localToOneSide: ReadonlySet<string> = new Set([
   annotations.notified,
   // On the hub it would name an Application of the hub, which would then be out of sync, and prune the mirror.
   wellKnown.trackingAnnotation,
+  annotations.installationId,
+  annotations.takenOver,
   annotations.adoptionPolicy,
   annotations.nudgedAt,
   annotations.waitingOperation,
@@ -55,7 +57,16 @@ const ownOfMirror: readonly string[] = [
   annotations.adoptionPolicy,
   annotations.lastApplied,
   annotations.reportedOperation,
+  annotations.takenOver,
   ...triggerAnnotations,
+];
+
+/** The annotations that an Application of the hub has only as a mirror. */
+export const mirrorMarks: readonly string[] = [
+  annotations.sourceUid,
+  annotations.lastUpdated,
+  annotations.reportedOperation,
+  annotations.takenOver,
 ];
 
 /** Finalizers by which an API server carries out a deletion there; elsewhere they would block one. */
@@ -166,7 +177,8 @@ export function hubSpecOf(source: Application, agent: string): Readonly<Record<s
 function fieldsOf({ metadata, status }: Application, spec: ApplicationSpec): MirrorFields {
   const { server: _, name: __, ...destination } = spec.destination ?? {};
   // An agent reports no Application with this label, so on a mirror a user of the hub set it.
-  const { [skipSyncLabel]: _skip, ...labels } = metadata.labels ?? {};
+  // Where Argo CD tracks by labels, the other one names an Application as tracking-id does.
+  const { [skipSyncLabel]: _skip, [wellKnown.instanceLabel]: _owner, ...labels } = metadata.labels ?? {};
   return {
     labels,
     annotations: Object.fromEntries(

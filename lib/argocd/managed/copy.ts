@@ -2,6 +2,7 @@ import { hash } from 'node:crypto';
 import { canonicalJson, wellKnown } from '../../base/index.ts';
 import type { Application, ApplicationSpec } from '../application.ts';
 import { annotations } from '../names.ts';
+import { withoutOwner } from '../owner-marks.ts';
 import { triggerAnnotations, triggersOf } from '../triggers.ts';
 import { withoutPrincipalConditions } from './status.ts';
 
@@ -25,6 +26,10 @@ const hubOnly: ReadonlySet<string> = new Set([
   annotations.waitingOperation,
   annotations.release,
   annotations.onBothHubs,
+  annotations.takenOver,
+  // They name an Application of the hub: one of that name on the cluster would take the copy for its own, and prune it.
+  wellKnown.trackingAnnotation,
+  annotations.installationId,
   // It keeps the hub's application controller away. The cluster's own must not obey it.
   wellKnown.skipReconcileAnnotation,
   ...triggerAnnotations,
@@ -41,7 +46,18 @@ const agentOwned = [
   annotations.deletionApproved,
   annotations.nudgedAt,
   annotations.waitingOperation,
+  annotations.takenOver,
 ];
+
+/** The annotations that make an Application a copy, or that stand only on copies. */
+export const copyMarks = [
+  annotations.sourceUid,
+  annotations.principalUid,
+  annotations.namespaceRemapped,
+  annotations.nudgedAt,
+  annotations.waitingOperation,
+  annotations.takenOver,
+] as const;
 
 /**
  * Finalizers that mean something only where they are: by two of them an API server carries out a deletion, and Argo CD
@@ -62,9 +78,10 @@ export function sourceUidOf(hub: Application): string {
 /**
  * A hub Application as it is sent. It has no `argocd.argoproj.io/skip-reconcile`: argocd-agent's agents copy all
  * annotations, and the cluster's application controller would skip the copy. Nor has it the principal's own conditions: an
- * agent that makes a copy with the status would keep them for ever.
+ * agent that makes a copy with the status would keep them for ever. Nor does it name an owner ({@link withoutOwner}).
  */
-export function sentApplication(hub: Application): Application {
+export function sentApplication(source: Application, isApplication: (instance: string) => boolean): Application {
+  const hub = withoutOwner(source, isApplication);
   const { [wellKnown.skipReconcileAnnotation]: skips, ...others } = hub.metadata.annotations ?? {};
   const status = hub.status && withoutPrincipalConditions(hub.status);
   if (skips === undefined && status === hub.status) {

@@ -282,7 +282,10 @@ test('what the principal says is not sent to the cluster', async () => {
   const [sent] = sentMessages(principal, 'create');
   expect(sent?.object.status?.conditions).toEqual([error]);
   const other = hubApplication({}, { status: { conditions: [error] } });
-  expect(sentApplication(other), 'nothing is copied without need').toBe(other);
+  expect(
+    sentApplication(other, () => false),
+    'nothing is copied without need',
+  ).toBe(other);
 });
 
 /** A principal with the mirrors of autonomous agents, where the namespace decides, or where it does not. */

@@ -181,7 +181,7 @@ test('a label takes an Application of the hub out of synchronisation: the copy g
   expect(agent.copy()?.metadata.deletionTimestamp).toBeDefined();
   expect(lab.log.map(({ message }) => message)).toContainEqual(
     expect.stringMatching(
-      /not selected there any more: its copy is deleted, and Argo CD there removes what it deployed$/,
+      /not selected there any more: its copy is deleted, what it deployed there stays, unless it still asks for its removal$/,
     ),
   );
   agent.cluster.objects.patch(local, { metadata: { finalizers: null } });

@@ -9,17 +9,23 @@ export type StateEvent<T> = Exclude<OutboundEvent<T>, { readonly type: 'intent' 
  * The message for the state of an object, or for its deletion.
  * @param common the message's target, and what stands in all messages to this peer
  * @param emptyContent the content of the object in a deletion, where only metadata counts
+ * @param left the object that leaves, in its last state: a deletion says with which finalizers. Undefined: it had none.
  */
 export function stateMessage<T>(
   event: StateEvent<T>,
   common: { readonly target: Message['target']; readonly principalUid?: string },
   emptyContent: object = { spec: {} },
+  left?: { readonly metadata: Metadata },
 ): Message {
   const { key, resourceId, eventId } = event;
   const ids = { ...common, resourceId, eventId };
   if (event.type === 'delete') {
     const { uid, version: resourceVersion } = event;
-    const metadata: Metadata = { name: key.name, namespace: key.namespace, uid, resourceVersion };
+    const { finalizers = [] } = left?.metadata ?? {};
+    const metadata: Metadata = {
+      ...{ name: key.name, namespace: key.namespace, uid, resourceVersion },
+      ...(finalizers.length > 0 && { finalizers: [...finalizers] }),
+    };
     return { ...ids, type: 'delete', object: { metadata, ...emptyContent } } as unknown as Message;
   }
   const type = event.type === 'create' ? 'create' : 'spec-update';

@@ -1,4 +1,4 @@
-import { digestOf, type MergePatch, mergePatchBetween } from '../../base/index.ts';
+import { digestOf, type MergePatch, mergePatchBetween, wellKnown } from '../../base/index.ts';
 import type { ObjectRef } from '../../sync/index.ts';
 import { annotations } from '../names.ts';
 import type { Metadata } from '../object.ts';
@@ -13,10 +13,14 @@ const own: ReadonlySet<string> = new Set([
   annotations.mirrorOf,
   annotations.mirrorChecksums,
   annotations.mirrorDigests,
+  annotations.takenOver,
+  // They name an Application of the other side: one of that name on this side would take the copy for its own, and prune it.
+  wellKnown.trackingAnnotation,
+  annotations.installationId,
 ]);
 
 /** Those of them that stay on a copy. */
-const locals: ReadonlySet<string> = new Set([annotations.lastApplied, annotations.lastUpdated]);
+const locals: ReadonlySet<string> = new Set([annotations.lastApplied, annotations.lastUpdated, annotations.takenOver]);
 
 /** Finalizers by which an API server carries out a deletion. */
 const ofCluster: ReadonlySet<string> = new Set(['foregroundDeletion', 'orphan']);

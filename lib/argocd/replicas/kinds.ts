@@ -1,6 +1,8 @@
+import type { MergePatch } from '../../base/index.ts';
 import type { AppProject } from '../application.ts';
 import { specChecksum } from '../checksums.ts';
 import type { GpgKeys } from '../gpg-keys.ts';
+import { annotations } from '../names.ts';
 import type { Metadata } from '../object.ts';
 import type { ObjectMessage } from '../peer/kind-sync.ts';
 import type { ResyncKind } from '../peer/messages.ts';
@@ -26,9 +28,24 @@ export interface ReplicaKind<T extends ReplicaObject> {
   initial(object: T): Readonly<Record<string, unknown>>;
   /** Whether copies get the source's finalizers. */
   readonly finalizers: boolean;
+  /** What a copy was before it became one, as text; undefined: it was not there. */
+  record(object: T): string | undefined;
+  /** The patch that keeps such a record on a copy; undefined: that removes it. */
+  recorded(text: string | undefined): MergePatch;
   /** The checksum that resync messages carry for an object. */
   checksum(object: T): string;
 }
+
+/** The record in an annotation. */
+const inAnnotation = {
+  record: ({ metadata }: ReplicaObject) => metadata.annotations?.[annotations.takenOver],
+  recorded: (text: string | undefined): MergePatch => ({
+    metadata: { annotations: { [annotations.takenOver]: text ?? null } },
+  }),
+};
+
+/** The key in the data of a Secret under which its record is: it has credentials, and Argo CD reads no such key. */
+const recordKey = 'argocd-agent-taken-over';
 
 /** AppProjects. Argo CD runs on both sides and removes their finalizer. */
 export const appProjectKind: ReplicaKind<AppProject> = {
@@ -40,6 +57,7 @@ export const appProjectKind: ReplicaKind<AppProject> = {
   content: ({ spec }) => ({ spec }),
   initial: () => ({}),
   finalizers: true,
+  ...inAnnotation,
   checksum: ({ spec }) => specChecksum(spec),
 };
 
@@ -53,11 +71,23 @@ export const repositoryKind: ReplicaKind<RepositorySecret> = {
   noun: 'repository Secret',
   field: 'repository',
   type: { apiVersion: 'v1', kind: 'Secret' },
-  content: ({ data = {} }) => ({ data }),
+  content: ({ data }) => ({ data: withoutRecord(data) }),
   initial: ({ type }) => (type === undefined ? {} : { type }),
   finalizers: false,
-  checksum: ({ data = {} }) => specChecksum(data),
+  record: ({ data }) => {
+    const text = data?.[recordKey];
+    return text === undefined ? undefined : Buffer.from(text, 'base64').toString('utf8');
+  },
+  recorded: (text) => ({
+    data: { [recordKey]: text === undefined ? null : Buffer.from(text, 'utf8').toString('base64') },
+  }),
+  checksum: ({ data }) => specChecksum(withoutRecord(data)),
 };
+
+function withoutRecord(data: RepositorySecret['data'] = {}): Readonly<Record<string, string>> {
+  const { [recordKey]: _, ...others } = data;
+  return others;
+}
 
 /** The ConfigMap of GnuPG keys. Finalizers as with {@link repositoryKind}. */
 export const gpgKeysKind: ReplicaKind<GpgKeys> = {
@@ -69,5 +99,6 @@ export const gpgKeysKind: ReplicaKind<GpgKeys> = {
   content: ({ data = {} }) => ({ data }),
   initial: () => ({}),
   finalizers: false,
+  ...inAnnotation,
   checksum: ({ data = {} }) => specChecksum(data),
 };

@@ -11,6 +11,7 @@ import {
   type Tuning,
   View,
 } from '../../sync/index.ts';
+import { withoutOwner } from '../owner-marks.ts';
 import type { HubKind, SourceSync } from '../peer/kind-sync.ts';
 import type { Message } from '../peer/messages.ts';
 import { SourcePeer } from '../peer/source-peer.ts';
@@ -28,6 +29,8 @@ export interface PublisherOptions<T extends ReplicaObject> {
   readonly principalUid?: string;
   /** Selects objects by their labels, where the store does not. Default: all. */
   readonly selects?: LabelTest;
+  /** Whether this side has an Application that Argo CD's instance label would name so. Default: it has none. */
+  readonly isInstance?: (instance: string) => boolean;
   /** Whether an object can be meant for any agent at all. Default: yes. */
   readonly concerns?: (object: T) => boolean;
   /** The object as an agent should have it; undefined when it should not have it. Called again only after a change. */
@@ -208,12 +211,14 @@ export class Publisher<T extends ReplicaObject> implements HubKind<SourceSync> {
 
   #snapshot(object: T, agent: string): Snapshot<T> | undefined {
     const { forAgent, asSent = forTransfer, asHeld, kind, selects = () => true } = this.#options;
+    const { isInstance = () => false } = this.#options;
     const { uid = '', resourceVersion: version = '' } = object.metadata;
     // An object that is being deleted exists until its finalizers are gone, and so do its copies.
-    const sent = selects(object.metadata.labels ?? {}) ? forAgent(object, agent) : undefined;
-    if (sent === undefined) {
+    const its = selects(object.metadata.labels ?? {}) ? forAgent(object, agent) : undefined;
+    if (its === undefined) {
       return undefined;
     }
+    const sent = withoutOwner(its, isInstance);
     return {
       uid,
       version,

@@ -1,11 +1,15 @@
-import { canonicalJson, isEqual, type MergePatch } from '../../base/index.ts';
+import { canonicalJson, isEqual, type MergePatch, mergedPatches } from '../../base/index.ts';
 import type { ObjectRef } from '../../sync/index.ts';
 import { copiedFrom } from '../copied-from.ts';
+import { planLeave } from '../leaving.ts';
 import { annotations } from '../names.ts';
+import { hasOwnerAnnotation } from '../owner-marks.ts';
+import { isSkipped } from '../routing.ts';
+import { giveBack, recordOf } from '../taken-over.ts';
 import type { Plan } from '../writing/plan.ts';
 import { newCopy, patchForCopy, replicaDigest } from './copy.ts';
 import type { ReplicaKind, ReplicaObject } from './kinds.ts';
-import type { ReplicaRules } from './replica-rules.ts';
+import { type ReplicaRules, skipped } from './replica-rules.ts';
 
 /** What the source sent last, and what the API server made of it. */
 export interface DesiredReplica<T> {
@@ -17,11 +21,15 @@ export interface DesiredReplica<T> {
   readonly settled: string | undefined;
   /** UID of the copy, which stays a copy even when somebody removes its marks. */
   readonly copyUid: string | undefined;
+  /** The copy was there before it became one. */
+  readonly isTakenOver: boolean;
 }
 
 /** A copy whose mark was removed is reported with this UID, so that its source decides what becomes of it. */
 const unknownUid = 'unknown';
 const markKeys = [annotations.sourceUid, annotations.mirrorOf, annotations.mirrorChecksums, annotations.mirrorDigests];
+/** The annotations that an object has only as a copy. */
+const ofCopies: readonly string[] = [...markKeys, annotations.principalUid, annotations.takenOver];
 
 /** Decides about the copies of one kind by its rules. */
 export class ReplicaPlanner<T extends ReplicaObject> {
@@ -38,7 +46,8 @@ export class ReplicaPlanner<T extends ReplicaObject> {
     const { uid: sourceUid = '' } = source.metadata;
     const object = this.#rules.toLocal(source);
     const marks = { ...this.#rules.marks?.(source, object), [annotations.sourceUid]: sourceUid };
-    return { object, sourceUid, marks, settled: undefined, copyUid: earlier?.copyUid };
+    const { copyUid, isTakenOver = false } = earlier ?? {};
+    return { object, sourceUid, marks, settled: undefined, copyUid, isTakenOver };
   }
 
   /** A copy that an earlier process made is as desired until the source sends something. */
@@ -50,6 +59,7 @@ export class ReplicaPlanner<T extends ReplicaObject> {
           marks: marksOn(local),
           settled: this.#state(local),
           copyUid: local.metadata.uid,
+          isTakenOver: this.#kind.record(local) !== undefined,
         }
       : undefined;
   }
@@ -67,7 +77,12 @@ export class ReplicaPlanner<T extends ReplicaObject> {
   settled(desired: DesiredReplica<T>, copy: T | undefined): DesiredReplica<T> {
     return copy === undefined || copy.metadata.deletionTimestamp !== undefined
       ? desired
-      : { ...desired, settled: this.#state(copy), copyUid: copy.metadata.uid };
+      : {
+          ...desired,
+          settled: this.#state(copy),
+          copyUid: copy.metadata.uid,
+          isTakenOver: this.#kind.record(copy) !== undefined,
+        };
   }
 
   /** Whether a copy is not what it was when it was last as desired. */
@@ -89,6 +104,9 @@ export class ReplicaPlanner<T extends ReplicaObject> {
       const copy = newCopy(this.#kind, object, ref, { ...marks, ...stamp });
       return { action: 'create', object: copy, verifies: true };
     }
+    if (isSkipped(local)) {
+      return { action: 'refuse', message: skipped };
+    }
     const isCopy = this.#rules.isCopy(local) || local.metadata.uid === copyUid;
     const objection = isCopy ? undefined : this.#rules.objection(local);
     if (objection !== undefined) {
@@ -98,10 +116,15 @@ export class ReplicaPlanner<T extends ReplicaObject> {
       // When it is gone, it is created again.
       return this.#release(local) ?? { action: 'wait' };
     }
-    const patch = this.hasDrifted(local, desired) ? patchForCopy(this.#kind, object, local, marks) : undefined;
-    return patch === undefined
-      ? { action: 'none' }
-      : { action: 'update', reason: isCopy ? 'changed' : 'adopted', patch: withAnnotations(patch, stamp) };
+    const isWrong = this.hasDrifted(local, desired) || hasOwnerAnnotation(local);
+    const patch = isWrong ? patchForCopy(this.#kind, object, local, marks) : undefined;
+    if (patch === undefined) {
+      return { action: 'none' };
+    }
+    const stamped = withAnnotations(patch, stamp);
+    return isCopy
+      ? { action: 'update', reason: 'changed', patch: stamped }
+      : { action: 'update', reason: 'adopted', patch: this.#withRecord(stamped, local) };
   }
 
   /**
@@ -111,22 +134,37 @@ export class ReplicaPlanner<T extends ReplicaObject> {
   planDeletion(sourceUid: string, local: T | undefined, desired: DesiredReplica<T> | undefined): Plan<T> {
     const isMeant =
       local !== undefined &&
+      !isSkipped(local) &&
       this.#rules.refusal?.(local.metadata.name) === undefined &&
       ((this.#rules.isCopy(local) && (desired !== undefined || isCopyOf(local, sourceUid))) ||
-        (desired !== undefined && local.metadata.uid === desired.copyUid));
-    if (!isMeant) {
-      return { action: 'none' };
-    }
-    const { deletionTimestamp, uid = '' } = local.metadata;
-    return (
-      this.#release(local) ??
-      (deletionTimestamp === undefined ? { action: 'delete', uid, propagation: 'Background' } : { action: 'none' })
-    );
+        // One that was taken over has no marks any more when it was given back.
+        (desired !== undefined && !desired.isTakenOver && local.metadata.uid === desired.copyUid));
+    return isMeant
+      ? planLeave(local, {
+          finalizers: this.#rules.dropsFinalizers ? [] : (local.metadata.finalizers ?? []),
+          givenBack: this.#givenBack(local),
+        })
+      : { action: 'none' };
   }
 
   /** UID of the source's object that this object is a copy of; undefined when it is none. */
   copiedUid(local: T): string | undefined {
     return this.#rules.isCopy(local) ? uidOf(local) : undefined;
+  }
+
+  /** What makes an object that stays one of this side alone; undefined: it does not stay. */
+  #givenBack(local: T): MergePatch | undefined {
+    const content = this.#kind.content(local);
+    const record = this.#kind.record(local);
+    if (record !== undefined) {
+      return mergedPatches(giveBack(local, content, record, ofCopies), this.#kind.recorded(undefined));
+    }
+    const stays = this.#rules.needed?.(local);
+    return stays && giveBack(local, content, recordOf(withoutMarks(stays), this.#kind.content(stays)), ofCopies);
+  }
+
+  #withRecord(patch: MergePatch, local: T): MergePatch {
+    return mergedPatches(patch, this.#kind.recorded(recordOf(local, this.#kind.content(local))));
   }
 
   /** Removes finalizers where nobody answers them. */
@@ -157,6 +195,11 @@ function isCopyOf(local: ReplicaObject, sourceUid: string): boolean {
 function withAnnotations(patch: MergePatch, annotations: Marks = {}): MergePatch {
   const metadata = patch.metadata as { readonly annotations?: object } | undefined;
   return { ...patch, metadata: { ...metadata, annotations: { ...metadata?.annotations, ...annotations } } };
+}
+
+function withoutMarks({ metadata }: ReplicaObject): ReplicaObject {
+  const shared = Object.entries(metadata.annotations ?? {}).filter(([key]) => !ofCopies.includes(key));
+  return { metadata: { ...metadata, annotations: Object.fromEntries(shared) } };
 }
 
 function marksOn({ metadata }: ReplicaObject): Marks {

@@ -29,6 +29,11 @@ export interface ReplicaRules<T> {
   /** Why this source may have no copy of this name now, whether one exists or not; undefined when it may. */
   readonly refusal?: (name: string) => string | undefined;
   /**
+   * What stays of a copy that the cluster cannot do without, when its source is gone and nothing was here before; undefined: it
+   * goes. Default: it goes.
+   */
+  readonly needed?: (local: T) => T | undefined;
+  /**
    * Whether no controller on this side removes finalizers, so that they are removed from a copy that is being deleted.
    * Otherwise a copy that a user deleted could not be restored, and one without a source would stay.
    */

@@ -8,11 +8,13 @@ import {
   type Tuning,
   type View,
 } from '../../sync/index.ts';
+import { hasOwnerAnnotation } from '../owner-marks.ts';
 import type { Copy, CopySync, ObjectMessage } from '../peer/kind-sync.ts';
 import type { PeerConnection, RequestUpdate } from '../peer/messages.ts';
 import type { SyncStats } from '../peer/stats.ts';
 import { Warnings } from '../peer/warnings.ts';
 import { CopyKeeper } from '../writing/copy-keeper.ts';
+import type { Plan } from '../writing/plan.ts';
 import { PlanWriter } from '../writing/plan-writer.ts';
 import { replicaDigest } from './copy.ts';
 import type { ReplicaKind, ReplicaObject } from './kinds.ts';
@@ -40,12 +42,19 @@ export interface ReplicaOptions<T extends ReplicaObject> {
   readonly onFailure?: (name: string, message: string) => void;
   /** Receives the name of a copy that the source has withdrawn. */
   readonly onWithdrawn?: (name: string) => void;
+  /**
+   * Whether something here still needs a copy that this source withdraws: it stays until {@link Replica.reconsiderWithdrawn}
+   * finds that nothing does. Default: nothing does.
+   */
+  readonly isNeeded?: ((copy: T, principalUid: string) => boolean) | undefined;
   /** Waits until the source may write again; called before each of its messages is processed. Default: no wait. */
   readonly pace?: ((signal: AbortSignal) => Promise<void>) | undefined;
 }
 
 type Work =
   | { readonly is: 'message'; readonly name: string; readonly message: ReplicaMessage; readonly connection: number }
+  /** A copy that was withdrawn, and was still needed then. */
+  | { readonly is: 'withdraw'; readonly name: string; readonly id: string; readonly message: ReplicaMessage }
   | { readonly is: 'reconcile'; readonly name: string; readonly id: string; readonly doubtful: boolean };
 
 /**
@@ -60,6 +69,8 @@ export class Replica<T extends ReplicaObject> implements CopySync {
   readonly #writer: PlanWriter<T>;
   readonly #keeper: CopyKeeper<T, DesiredReplica<T>>;
   readonly #inbox: Inbox<Work>;
+  /** Deletions that wait because the copy is still needed, by its name. */
+  readonly #withdrawn = new Map<string, ReplicaMessage>();
   #connection: PeerConnection | undefined;
   #connections = 0;
   #requestUpdate: (ref: ObjectRef) => void = () => undefined;
@@ -100,7 +111,7 @@ export class Replica<T extends ReplicaObject> implements CopySync {
         },
         laneOf: ({ name }) => name,
         idOf: (work) =>
-          work.is === 'reconcile' ? work.id : `${work.message.type}/${work.message.resourceId}/${work.message.eventId}`,
+          work.is !== 'message' ? work.id : `${work.message.type}/${work.message.resourceId}/${work.message.eventId}`,
         supersedes,
         onError: (error, { name }, attempt) =>
           log.warn({ ...peer, [kind.field]: name, attempt, error }, `${kind.noun} not written, will retry`),
@@ -118,6 +129,10 @@ export class Replica<T extends ReplicaObject> implements CopySync {
       const ref = this.#refOf(local.metadata.name);
       this.#keeper.adopt(local, ref);
       this.#renew(ref);
+      if (this.#keeper.desired(ref) !== undefined && hasOwnerAnnotation(local)) {
+        // An earlier version copied it.
+        this.reconcile(ref.name);
+      }
     }
   }
 
@@ -125,6 +140,13 @@ export class Replica<T extends ReplicaObject> implements CopySync {
   renew(): void {
     for (const ref of this.#keeper.refs()) {
       this.#renew(ref);
+    }
+  }
+
+  /** What the source has withdrawn may be needed no longer. */
+  reconsiderWithdrawn(): void {
+    for (const [name, message] of this.#withdrawn) {
+      this.#inbox.receive({ is: 'withdraw', name, id: this.#options.runtime.newId(), message });
     }
   }
 
@@ -251,23 +273,19 @@ export class Replica<T extends ReplicaObject> implements CopySync {
       }
       return this.#reconcile(ref, true, signal);
     }
+    if (work.is === 'withdraw') {
+      return this.#withdrawn.get(work.name) === work.message ? this.#withdraw(ref, work.message, signal) : 'done';
+    }
     const { message, connection } = work;
     if (connection !== this.#connections) {
       // The source may have restarted since it sent this, and then does not know that it did.
       this.#requestUpdate(ref);
     }
-    const desired = this.#keeper.desired(ref);
     if (message.type === 'delete') {
-      const { uid = '' } = message.object.metadata;
-      const isDesired = desired === undefined || desired.sourceUid === uid;
-      const meant = isDesired ? desired : undefined;
-      const plan = (local: T | undefined) => this.#planner.planDeletion(uid, local, meant);
-      const outcome = await this.#keeper.remove(ref, plan, isDesired, signal);
-      if (isDesired && outcome === 'done') {
-        this.#options.onWithdrawn?.(ref.name);
-      }
-      return outcome;
+      return this.#withdraw(ref, message, signal);
     }
+    this.#withdrawn.delete(ref.name);
+    const desired = this.#keeper.desired(ref);
     try {
       this.#keeper.desire(ref, this.#planner.desiredAfter(message.object as unknown as T, desired));
     } catch (error) {
@@ -278,6 +296,45 @@ export class Replica<T extends ReplicaObject> implements CopySync {
       return 'done';
     }
     return this.#reconcile(ref, false, signal);
+  }
+
+  async #withdraw(ref: ObjectRef, message: ReplicaMessage, signal: AbortSignal): Promise<InboxOutcome> {
+    const { uid = '' } = message.object.metadata;
+    const desired = this.#keeper.desired(ref);
+    const isDesired = desired === undefined || desired.sourceUid === uid;
+    const meant = isDesired ? desired : undefined;
+    const plan = (local: T | undefined) => this.#planner.planDeletion(uid, local, meant);
+    if (this.#isStillNeeded(ref, message, plan)) {
+      return 'done';
+    }
+    const outcome = await this.#keeper.remove(ref, plan, isDesired, signal);
+    if (outcome === 'done') {
+      this.#withdrawn.delete(ref.name);
+      if (isDesired) {
+        this.#options.onWithdrawn?.(ref.name);
+      }
+    }
+    return outcome;
+  }
+
+  /** Whether a copy stays for now; then its deletion is remembered. */
+  #isStillNeeded(ref: ObjectRef, message: ReplicaMessage, plan: (local: T | undefined) => Plan<T>): boolean {
+    const { kind, view, isNeeded, peer, runtime } = this.#options;
+    const local = view.get(ref);
+    const principalUid = 'principalUid' in message ? message.principalUid : undefined;
+    const isKept =
+      local !== undefined &&
+      principalUid !== undefined &&
+      isNeeded?.(local, principalUid) === true &&
+      plan(local).action !== 'none';
+    if (isKept && this.#withdrawn.get(ref.name) === undefined) {
+      const why = 'an Application that another principal made needs it';
+      runtime.log.warn({ ...peer, [kind.field]: ref.name }, `${kind.noun} is withdrawn, and stays: ${why}`);
+    }
+    if (isKept) {
+      this.#withdrawn.set(ref.name, message);
+    }
+    return isKept;
   }
 
   #renew(ref: ObjectRef): void {
@@ -309,6 +366,9 @@ export class Replica<T extends ReplicaObject> implements CopySync {
 
 /** Whether the newer work makes the older one unnecessary. */
 function supersedes(newer: Work, older: Work): boolean {
+  if (newer.is === 'withdraw' || older.is === 'withdraw') {
+    return false;
+  }
   if (older.is === 'reconcile') {
     return newer.is === 'reconcile'
       ? newer.doubtful || !older.doubtful

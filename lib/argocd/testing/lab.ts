@@ -9,6 +9,7 @@ import {
   HubApplications,
   type HubApplicationsOptions,
   HubSync,
+  isSkipped,
   type Message,
   type PeerConnection,
 } from '../index.ts';
@@ -178,7 +179,10 @@ export class LabPrincipal implements RecordedSide {
   constructor(lab: Lab, more: Partial<HubApplicationsOptions>) {
     const common = lab.common('p');
     const options = { applications: lab.hub, principalUid: 'p', ...common, ...more };
-    this.applications = new HubApplications({ agentOf: ({ metadata }) => metadata.namespace, ...options });
+    this.applications = new HubApplications({
+      agentOf: (application) => (isSkipped(application) ? undefined : application.metadata.namespace),
+      ...options,
+    });
     this.sync = new HubSync({ managed: [this.applications], ...common });
     this.sync.start(this.stop.signal);
   }

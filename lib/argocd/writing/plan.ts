@@ -2,7 +2,7 @@ import type { MergePatch } from '../../base/index.ts';
 import type { Application } from '../application.ts';
 
 /** Why an existing object is written to. */
-export type UpdateReason = 'changed' | 'adopted' | 'principal-changed' | 'source-replaced';
+export type UpdateReason = 'changed' | 'adopted' | 'principal-changed' | 'source-replaced' | 'given-back';
 
 /** What brings an object nearer to what is desired. */
 export type Plan<T = Application> =

@@ -218,7 +218,7 @@ export class MirrorKeeper {
     const plan = (mirror: Application | undefined): Plan =>
       mirror === undefined || isSkipped(mirror)
         ? { action: 'none' }
-        : planMirrorDeletion(sourceUid, mirror, isDesired ? desired.mirrorUid : undefined);
+        : planMirrorDeletion(sourceUid, mirror, isDesired ? desired : undefined);
     const outcome = await this.#copies.remove(this.#ref(name), plan, isDesired, signal);
     return outcome === 'retry' ? outcome : this.#settleUnknown(name, signal);
   }

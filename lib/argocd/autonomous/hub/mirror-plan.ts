@@ -1,8 +1,10 @@
-import { digestOf, isEqual, type MergePatch, mergePatchBetween } from '../../../base/index.ts';
+import { digestOf, isEqual, type MergePatch, mergedPatches, mergePatchBetween } from '../../../base/index.ts';
 import type { Application } from '../../application.ts';
+import { planLeave } from '../../leaving.ts';
 import { planReport, type ReportContext } from '../../managed/status.ts';
 import { annotations } from '../../names.ts';
 import { isSameOperation } from '../../operation-state.ts';
+import { giveBack, recordOf } from '../../taken-over.ts';
 import type { Plan } from '../../writing/plan.ts';
 import {
   fieldsOfMirror,
@@ -11,6 +13,7 @@ import {
   type MirrorPlace,
   mirrorAnnotations,
   mirroredUid,
+  mirrorMarks,
   mirrorSpec,
   mirrorStatus,
   projectObjection,
@@ -25,6 +28,8 @@ export interface DesiredMirror {
   readonly mirrorUid: string | undefined;
   /** Digest of the spec that the hub's API server made of ours; it may drop or default fields of another Argo CD version. */
   readonly settledSpec: string | undefined;
+  /** The mirror was an Application of the hub before. */
+  readonly isTakenOver: boolean;
 }
 
 /** What is desired after a report of the agent. */
@@ -38,6 +43,7 @@ export function desiredMirrorAfter(source: Application, earlier: DesiredMirror |
     fields,
     mirrorUid: before?.mirrorUid,
     settledSpec: isSettled ? before.settledSpec : undefined,
+    isTakenOver: before?.isTakenOver ?? false,
   };
 }
 
@@ -48,6 +54,7 @@ export function desiredMirrorAsFound(mirror: Application, agent: string): Desire
     fields: fieldsOfMirror(mirror, agent),
     mirrorUid: mirror.metadata.uid,
     settledSpec: undefined,
+    isTakenOver: isTakenOver(mirror),
   };
 }
 
@@ -55,7 +62,12 @@ export function desiredMirrorAsFound(mirror: Application, agent: string): Desire
 export function settled(desired: DesiredMirror, mirror: Application | undefined): DesiredMirror {
   return mirror === undefined
     ? { ...desired, mirrorUid: '' }
-    : { ...desired, mirrorUid: mirror.metadata.uid, settledSpec: digestOf(mirror.spec) };
+    : {
+        ...desired,
+        mirrorUid: mirror.metadata.uid,
+        settledSpec: digestOf(mirror.spec),
+        isTakenOver: isTakenOver(mirror),
+      };
 }
 
 /**
@@ -108,31 +120,51 @@ export function planMirror(desired: DesiredMirror, mirror: Application | undefin
   if (mirror.metadata.deletionTimestamp !== undefined) {
     return release(mirror);
   }
-  if (shown !== '' && shown !== desired.sourceUid && !isOurs) {
+  if (shown !== '' && shown !== desired.sourceUid && !isOurs && !isTakenOver(mirror)) {
     // It shows another incarnation, whose requests are not this one's.
     return removal(mirror);
   }
   const patch = patchFor(desired, mirror, options);
-  return patch === undefined
-    ? { action: 'none' }
-    : { action: 'update', patch, reason: shown === '' ? 'adopted' : 'changed' };
+  if (patch === undefined || shown !== '' || isOurs) {
+    return patch === undefined ? { action: 'none' } : { action: 'update', patch, reason: 'changed' };
+  }
+  const record = recordOf(mirror, contentOf(mirror));
+  const recorded = mergedPatches(patch, { metadata: { annotations: { [annotations.takenOver]: record } } });
+  return { action: 'update', patch: recorded, reason: 'adopted' };
 }
 
 /**
  * Decides what to do when an agent's Application is gone: the mirror of that one goes, without waiting for any finalizer;
  * one of another incarnation stays.
- * @param mirrorUid uid of the mirror, where that is known
+ * @param desired what was desired of the mirror, if it is that one's
  */
 export function planMirrorDeletion(
   sourceUid: string,
   mirror: Application | undefined,
-  mirrorUid: string | undefined,
+  desired: Pick<DesiredMirror, 'mirrorUid' | 'isTakenOver'> | undefined,
 ): Plan {
   if (mirror === undefined || sourceUid === '') {
     return { action: 'none' };
   }
-  const isMeant = mirroredUid(mirror) === sourceUid || mirror.metadata.uid === mirrorUid;
-  return isMeant ? removal(mirror) : { action: 'none' };
+  const isMeant =
+    mirroredUid(mirror) === sourceUid ||
+    // One that was taken over has no marks any more when it was given back.
+    (desired !== undefined && !desired.isTakenOver && mirror.metadata.uid === desired.mirrorUid);
+  const record = mirror.metadata.annotations?.[annotations.takenOver];
+  return isMeant
+    ? planLeave(mirror, {
+        finalizers: [],
+        givenBack: record === undefined ? undefined : giveBack(mirror, contentOf(mirror), record, mirrorMarks),
+      })
+    : { action: 'none' };
+}
+
+function isTakenOver({ metadata }: Application): boolean {
+  return metadata.annotations?.[annotations.takenOver] !== undefined;
+}
+
+function contentOf({ spec }: Application): { readonly spec: Application['spec'] } {
+  return { spec };
 }
 
 /** Decides what to do with a mirror of which nothing is known: one that somebody deletes is released. */

@@ -12,7 +12,9 @@ import {
 } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
 import { copiedFrom } from '../../copied-from.ts';
+import { asksForWorkload } from '../../leaving.ts';
 import { annotations } from '../../names.ts';
+import { hasOwnerAnnotation } from '../../owner-marks.ts';
 import type { AgentKind, ConnectedPrincipal, Copy, CopySync, ObjectMessage } from '../../peer/kind-sync.ts';
 import type { ApplicationMessage, PeerConnection, RequestUpdate } from '../../peer/messages.ts';
 import type { SyncStats } from '../../peer/stats.ts';
@@ -181,6 +183,10 @@ export class ApplicationCopies implements AgentKind<CopySync> {
       this.#keeper.adopt(application, ref);
       if (this.#keeper.desired(ref) !== undefined) {
         this.#operations.found(application);
+        if (hasOwnerAnnotation(application)) {
+          // An earlier version copied it.
+          this.#inbox.receive({ is: 'reconcile', ref, id: this.#newId(), lastSeen: undefined });
+        }
       } else if (isManaged(application)) {
         this.#beingRemoved.set(placeOf(ref), { uid: application.metadata.uid, source: copiedFrom(application) });
       }
@@ -348,7 +354,7 @@ export class ApplicationCopies implements AgentKind<CopySync> {
     return this.#keeper.reconcile(ref, plan, reverts, signal);
   }
 
-  #remove(ref: ObjectRef, message: ApplicationMessage, signal: AbortSignal): Promise<InboxOutcome> {
+  async #remove(ref: ObjectRef, message: ApplicationMessage, signal: AbortSignal): Promise<InboxOutcome> {
     const sourceUid = sourceUidOf(message.object);
     const desired = this.#keeper.desired(ref);
     const last = desired !== undefined && sourceUidOf(desired.object) === sourceUid ? desired.object : undefined;
@@ -356,10 +362,34 @@ export class ApplicationCopies implements AgentKind<CopySync> {
     const copy = this.#view.get(ref);
     if (copiedFrom(copy) === sourceUid) {
       this.#beingRemoved.set(placeOf(ref), { uid: copy?.metadata.uid, source: sourceUid });
+      this.#tellOfLeave(ref, copy, message.object);
     } else {
       this.#reporter.gone(ref, sourceUid);
     }
-    return this.#keeper.remove(ref, (local) => planDeletion(sourceUid, local, last), last !== undefined, signal);
+    const plan = (local: Application | undefined) => planDeletion(sourceUid, local, message.object, last);
+    const outcome = await this.#keeper.remove(ref, plan, last !== undefined, signal);
+    if (outcome === 'done' && this.#beingRemoved.get(placeOf(ref))?.source === sourceUid && this.#isGivenBack(ref)) {
+      this.#beingRemoved.delete(placeOf(ref));
+      this.#reporter.gone(ref, sourceUid);
+    }
+    return outcome;
+  }
+
+  /** Whether what stands here is an Application of the cluster alone, and stays. */
+  #isGivenBack(ref: ObjectRef): boolean {
+    const local = this.#view.get(ref);
+    return local !== undefined && isUnmarked(local) && !isDeleting(local);
+  }
+
+  #tellOfLeave(ref: ObjectRef, copy: Application | undefined, source: Application): void {
+    const goes = copy !== undefined && asksForWorkload(copy) && asksForWorkload(source);
+    const message =
+      copy?.metadata.annotations?.[annotations.takenOver] !== undefined
+        ? 'Application is given back: it was here before the principal sent it'
+        : goes
+          ? 'Application leaves, and Argo CD removes what it deployed'
+          : 'Application leaves, what it deployed stays: its last state on the hub does not ask for its removal';
+    this.#log.info({ application: placeOf(ref) }, message);
   }
 
   #localChange(ref: ObjectRef, change: StoreChange<Application>): void {

@@ -149,17 +149,18 @@ test('a copy whose source is gone is not held by finalizers that nobody removes 
   const held = copy({
     finalizers: ['example.com/hold', 'resources-finalizer.argocd.argoproj.io', 'foregroundDeletion'],
   });
+  const last = hub({ finalizers: ['example.com/hold', 'resources-finalizer.argocd.argoproj.io'] });
   const patch = { metadata: { finalizers: ['resources-finalizer.argocd.argoproj.io', 'foregroundDeletion'] } };
-  expect(planDeletion('hub-1', held)).toMatchObject({ action: 'update', patch });
+  expect(planDeletion('hub-1', held, last)).toMatchObject({ action: 'update', patch });
   const leaving = { ...held, metadata: { ...held.metadata, deletionTimestamp: 't' } };
-  expect(planDeletion('hub-1', leaving)).toMatchObject({ action: 'update', patch });
+  expect(planDeletion('hub-1', leaving, last)).toMatchObject({ action: 'update', patch });
 });
 
 test('defect 3: a deletion is of one incarnation', () => {
-  expect(planDeletion('hub-1', copy())).toEqual({ action: 'delete', uid: 'local-1', propagation: 'Background' });
-  expect(planDeletion('hub-0', copy())).toEqual({ action: 'none' });
-  expect(planDeletion('', copy({ annotations: {} }))).toEqual({ action: 'none' });
-  expect(planDeletion('hub-1', undefined)).toEqual({ action: 'none' });
+  expect(planDeletion('hub-1', copy(), hub())).toEqual({ action: 'delete', uid: 'local-1', propagation: 'Background' });
+  expect(planDeletion('hub-0', copy(), hub())).toEqual({ action: 'none' });
+  expect(planDeletion('', copy({ annotations: {} }), hub())).toEqual({ action: 'none' });
+  expect(planDeletion('hub-1', undefined, hub())).toEqual({ action: 'none' });
 });
 
 const sync = { sync: { revision: '1' } };
@@ -232,10 +233,10 @@ test('the spec is put right while the copy is being deleted, because by it Argo 
   expect(plan(leaving, copy({ deletionTimestamp: 't' }, { spec: elsewhere })), 'deleted there').toMatchObject({
     patch: right,
   });
-  expect(planDeletion('hub-1', copy({}, { spec: elsewhere }), hub()), 'no longer there').toMatchObject({
+  expect(planDeletion('hub-1', copy({}, { spec: elsewhere }), hub(), hub()), 'no longer there').toMatchObject({
     patch: right,
   });
-  expect(planDeletion('hub-1', copy(), hub())).toMatchObject({ action: 'delete' });
+  expect(planDeletion('hub-1', copy(), hub(), hub())).toMatchObject({ action: 'delete' });
 });
 
 test('finalizers that Argo CD adds for delete hooks belong to its own cluster', () => {

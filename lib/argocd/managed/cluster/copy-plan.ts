@@ -1,9 +1,11 @@
 import { isEqual, type MergePatch, mergePatchBetween } from '../../../base/index.ts';
 import type { Application } from '../../application.ts';
+import { deletesWorkload, finalizersOfLeave, planLeave } from '../../leaving.ts';
 import { annotations } from '../../names.ts';
+import { giveBack, recordOf } from '../../taken-over.ts';
 import { triggersOf } from '../../triggers.ts';
 import type { Plan, UpdateReason } from '../../writing/plan.ts';
-import { copyAnnotations, copyFinalizers, isOfCluster, managedFieldsOf, sourceUidOf } from '../copy.ts';
+import { copyAnnotations, copyFinalizers, copyMarks, isOfCluster, managedFieldsOf, sourceUidOf } from '../copy.ts';
 
 /** What a hub Application should be on a managed cluster. */
 export interface DesiredApplication {
@@ -52,6 +54,11 @@ export function planManagedApplication(
   if (local === undefined) {
     return leaving ? { action: 'gone', sourceUid } : { action: 'create', object: newCopy(desired, options) };
   }
+  if (leaving && !isToBeDeleted(hub, local, options)) {
+    return local.metadata.annotations?.[annotations.sourceUid] === sourceUid
+      ? planDeletion(sourceUid, local, hub)
+      : { action: 'gone', sourceUid };
+  }
 
   const kinship = options.ours === true ? 'changed' : kinshipOf(desired, local, options);
   if (kinship === 'refuse') {
@@ -59,42 +66,61 @@ export function planManagedApplication(
     return { action: 'refuse', message };
   }
   if (kinship === 'replace') {
-    return removal(local, 'Background');
+    // Its source has vanished, so it had no finalizer.
+    return planLeave(local, { finalizers: finalizersOfLeave(local, [], isOfCluster) });
   }
   if (isDeleting(local) && !leaving) {
     // Somebody deleted it here. It is made anew when Argo CD has finished with this one.
     return inStepWhileLeaving(desired.object, local);
   }
-  const patch = patchFor(desired, local, options);
+  // A copy whose source UID somebody took away has the principal's all the same.
+  const isFound = kinship === 'adopted' && local.metadata.annotations?.[annotations.principalUid] === undefined;
+  const patch = patchFor(desired, local, options, isFound ? recordOf(local, contentOf(local)) : undefined);
   if (patch !== undefined && options.refreshes === true && patch.spec !== undefined && !isDeleting(local)) {
     return { ...refreshing(patch, local), action: 'update', reason: kinship };
   }
   if (patch !== undefined) {
     return { action: 'update', patch, reason: kinship };
   }
-  return leaving ? removal(local, 'Foreground') : { action: 'none' };
+  return leaving ? removal(local) : { action: 'none' };
+}
+
+/**
+ * Whether a copy is deleted because the hub's object is being deleted. One that was there before it became a copy is, if what it
+ * deployed is to go with it; what is no copy, whatever its name, is not.
+ */
+function isToBeDeleted(hub: Application, local: Application, { ours }: PlanOptions): boolean {
+  const asksForWorkload = (hub.metadata.finalizers ?? []).some(deletesWorkload);
+  const { [annotations.sourceUid]: source = '', [annotations.takenOver]: record } = local.metadata.annotations ?? {};
+  return asksForWorkload ? source !== '' || ours === true : source !== '' && record === undefined;
 }
 
 /**
  * Decides what a `delete` for a source UID means for the local object: an object of another source is not touched.
- * Finalizers that are not Argo CD's came from the hub: who was to remove them there will not do it here.
- * @param last what the hub's object was; Argo CD removes what the copy's spec names, so that is corrected first
+ * @param left the last state of the source, as far as it is known: its finalizers decide about the workload
+ * @param last what the copy was to be; Argo CD removes what the copy's spec names, so that is corrected first
  */
-export function planDeletion(sourceUid: string, local: Application | undefined, last?: Application): Plan {
+export function planDeletion(
+  sourceUid: string,
+  local: Application | undefined,
+  left: Pick<Application, 'metadata'>,
+  last?: Application,
+): Plan {
   const own = local?.metadata.annotations?.[annotations.sourceUid];
   if (local === undefined || own === undefined || own === '' || own !== sourceUid) {
     return { action: 'none' };
   }
+  const record = local.metadata.annotations?.[annotations.takenOver];
   const spec = last === undefined ? undefined : mergePatchBetween(local.spec, managedFieldsOf(last).spec);
-  const present = local.metadata.finalizers ?? [];
-  const finalizers = present.filter((one) => isArgoCDs(one) || isOfCluster(one));
-  if (spec !== undefined || finalizers.length < present.length) {
-    return update(local, {
-      ...(spec === undefined ? {} : { spec }),
-      ...(finalizers.length < present.length ? { metadata: { finalizers } } : {}),
-    });
-  }
-  return isDeleting(local) ? { action: 'none' } : removal(local, 'Background');
+  return planLeave(local, {
+    finalizers: finalizersOfLeave(local, left.metadata.finalizers ?? [], isOfCluster),
+    correction: spec && { spec },
+    givenBack: record === undefined ? undefined : giveBack(local, contentOf(local), record, copyMarks),
+  });
+}
+
+function contentOf({ spec }: Application): { readonly spec: Application['spec'] } {
+  return { spec };
 }
 
 /**
@@ -126,7 +152,11 @@ function kinshipOf(desired: DesiredApplication, local: Application, options: Pla
   if (desired.principalUid !== undefined && ownPrincipal === undefined) {
     return 'principal-changed';
   }
-  return mismatchPolicyFor(desired.object, options.mismatchPolicy) === 'upsert' ? 'source-replaced' : 'replace';
+  // What was there before it became a copy is not ours to delete.
+  const isTakenOver = local.metadata.annotations?.[annotations.takenOver] !== undefined;
+  return isTakenOver || mismatchPolicyFor(desired.object, options.mismatchPolicy) === 'upsert'
+    ? 'source-replaced'
+    : 'replace';
 }
 
 function mismatchPolicyFor(hub: Application, policy: MismatchPolicy): MismatchPolicy {
@@ -157,7 +187,13 @@ function newCopy(desired: DesiredApplication, options: PlanOptions): Application
   };
 }
 
-function patchFor(desired: DesiredApplication, local: Application, options: PlanOptions): MergePatch | undefined {
+/** @param record what the local object is, if it becomes a copy by this */
+function patchFor(
+  desired: DesiredApplication,
+  local: Application,
+  options: PlanOptions,
+  record?: string,
+): MergePatch | undefined {
   const fields = managedFieldsOf(desired.object);
   const identity = {
     sourceUid: sourceUidOf(desired.object) || (local.metadata.annotations?.[annotations.sourceUid] ?? ''),
@@ -167,7 +203,14 @@ function patchFor(desired: DesiredApplication, local: Application, options: Plan
   const metadata: Record<string, unknown> = {
     ...mergePatchBetween(
       { labels: local.metadata.labels ?? {}, annotations: local.metadata.annotations ?? {} },
-      { labels: fields.labels, annotations: { ...copyAnnotations(fields, identity, local), ...options.triggers } },
+      {
+        labels: fields.labels,
+        annotations: {
+          ...copyAnnotations(fields, identity, local),
+          ...(record === undefined ? {} : { [annotations.takenOver]: record }),
+          ...options.triggers,
+        },
+      },
     ),
   };
   const finalizers = copyFinalizers(fields, local);
@@ -184,10 +227,20 @@ function patchFor(desired: DesiredApplication, local: Application, options: Plan
   };
 }
 
-/** A copy that is being deleted only gets the spec: by it Argo CD finds what to remove. */
+/** A copy that is being deleted only gets what the deletion depends on: the spec names what goes, a finalizer whether it goes. */
 function inStepWhileLeaving(hub: Application, local: Application): Plan {
   const spec = mergePatchBetween(local.spec, managedFieldsOf(hub).spec);
-  return spec === undefined ? { action: 'wait' } : update(local, { spec });
+  const present = local.metadata.finalizers ?? [];
+  const finalizers = (hub.metadata.finalizers ?? []).some(deletesWorkload)
+    ? present
+    : present.filter((one) => !deletesWorkload(one));
+  if (spec === undefined && finalizers.length === present.length) {
+    return { action: 'wait' };
+  }
+  return update(local, {
+    ...(spec && { spec }),
+    ...(finalizers.length < present.length && { metadata: { finalizers } }),
+  });
 }
 
 function refreshing(patch: MergePatch, local: Application): { patch: MergePatch; refreshes: boolean } {
@@ -212,11 +265,10 @@ function isArgoCDs(finalizer: string): boolean {
   return /^[a-z-]+\.argocd\.argoproj\.io(\/|$)/.test(finalizer);
 }
 
-function removal(local: Application, propagation: 'Foreground' | 'Background'): Plan {
-  if (isDeleting(local)) {
-    return { action: 'wait' };
-  }
-  return { action: 'delete', uid: local.metadata.uid ?? '', propagation };
+function removal(local: Application): Plan {
+  return isDeleting(local)
+    ? { action: 'wait' }
+    : { action: 'delete', uid: local.metadata.uid ?? '', propagation: 'Foreground' };
 }
 
 /** The plan to patch this very object; exact: only if nobody changed it meanwhile. */

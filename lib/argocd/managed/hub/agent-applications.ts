@@ -40,6 +40,11 @@ export interface AgentApplicationsOptions {
   readonly keys: () => Iterable<ResourceKey>;
   /** How many these are. */
   readonly count: () => number;
+  /**
+   * The last state of an Application of this source UID that the agent should not have, as the hub has it now; undefined: it is
+   * gone. It rejects when that is not known now, or when the agent should have it after all.
+   */
+  readonly left: (key: ResourceKey, uid: string, signal: AbortSignal) => Promise<Application | undefined>;
   /** What the agent has received of the requests on the hub's object. */
   readonly delivered: (key: ResourceKey) => DeliveredRequests;
   readonly apply: (report: AgentReport, signal: AbortSignal) => Promise<InboxOutcome>;
@@ -53,6 +58,7 @@ export interface AgentApplicationsOptions {
   readonly tuning?: Tuning | undefined;
 }
 
+type Deletion = OutboundEvent<Application> & { readonly type: 'delete' };
 type IntentType = 'set-operation' | 'terminate-operation';
 
 /** One agent as the principal sees it: what to send, what came, and the connection if there is one. */
@@ -263,7 +269,15 @@ export class AgentApplications implements SourceSync {
   }
 
   #send(connection: PeerConnection): void {
-    this.#outbox.connected({ send: (delivery) => connection.send(this.#messageFor(delivery)) });
+    this.#outbox.connected({
+      send: (delivery) => {
+        if (delivery.type !== 'delete') {
+          return connection.send(this.#messageFor(delivery));
+        }
+        void this.#sendDeletion(connection, delivery);
+        return true;
+      },
+    });
     this.#terminations.connected({
       send: (delivery) =>
         delivery.type === 'intent'
@@ -273,15 +287,30 @@ export class AgentApplications implements SourceSync {
     });
   }
 
+  /**
+   * A deletion says with which finalizers the Application left, so that no workload is deleted that its last state does not ask
+   * for. What cannot be sent now, the outbox sends again.
+   */
+  async #sendDeletion(connection: PeerConnection, delivery: Deletion): Promise<void> {
+    const { agent, left, runtime, principalUid } = this.#options;
+    try {
+      const last = await left(delivery.key, delivery.uid, this.#stop.signal);
+      if (this.#peer.connection === connection) {
+        connection.send(stateMessage(delivery, { target: 'application', principalUid }, undefined, last));
+      }
+    } catch (error) {
+      if (!this.#stop.signal.aborted) {
+        runtime.log.warn({ agent, application: placeOf(delivery.key), error }, 'deletion not sent, will retry');
+      }
+    }
+  }
+
   #outboxFor(intent: IntentType): Outbox<Application> {
     return intent === 'terminate-operation' ? this.#terminations : this.#outbox;
   }
 
-  #messageFor(delivery: OutboundEvent<Application>): Message {
+  #messageFor(delivery: Exclude<OutboundEvent<Application>, Deletion>): Message {
     const common = { target: 'application', principalUid: this.#options.principalUid } as const;
-    if (delivery.type === 'delete') {
-      return stateMessage(delivery, common);
-    }
     const { snapshot, resourceId, eventId } = delivery;
     if (delivery.type !== 'intent') {
       // An operation is a request of its own, so that it is made once.

@@ -1,6 +1,7 @@
 import { isEqual, type Logger, type MergePatch } from '../../../base/index.ts';
 import {
   type Clock,
+  failureOf,
   type InboxOutcome,
   type ObjectRef,
   type ResourceKey,
@@ -13,7 +14,9 @@ import {
   View,
 } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
+import { asksForWorkload } from '../../leaving.ts';
 import { annotations, skipSyncLabel } from '../../names.ts';
+import { InstanceNames } from '../../owner-marks.ts';
 import type { HubKind, SourceSync } from '../../peer/kind-sync.ts';
 import { placeOf } from '../../place.ts';
 import { isSkipped } from '../../routing.ts';
@@ -97,6 +100,7 @@ export class HubApplications implements HubKind<SourceSync> {
   readonly #peers = new Map<string, AgentApplications>();
   readonly #snapshots = new WeakMap<Application, Snapshot<Application>>();
   readonly #assignments = new Assignments();
+  readonly #instances = new InstanceNames();
   readonly #requests = new RequestTracker();
   readonly #writer: HubWriter;
   readonly #warnings: HubWarnings;
@@ -223,6 +227,11 @@ export class HubApplications implements HubKind<SourceSync> {
     }));
   }
 
+  /** Whether the hub has an Application that Argo CD's instance label would name so. */
+  isInstance(instance: string): boolean {
+    return this.#instances.has(instance);
+  }
+
   /** What is between the hub and one agent. */
   syncFor(agent: string): SourceSync {
     return this.#peers.get(agent) ?? this.#newPeer(agent);
@@ -256,6 +265,7 @@ export class HubApplications implements HubKind<SourceSync> {
       read: (key) => this.#snapshot(agent, key),
       keys: () => this.#assignments.of(agent),
       count: () => this.#assignments.count(agent),
+      left: (key, uid, signal) => this.#left(agent, key, uid, signal),
       delivered: (key) => this.#delivered(agent, key),
       apply: (report, signal) => this.#apply(agent, report, signal),
       hubKey: (reported) => this.#hubKey(agent, reported),
@@ -282,19 +292,54 @@ export class HubApplications implements HubKind<SourceSync> {
     }
     let snapshot = this.#snapshots.get(hub);
     if (snapshot === undefined) {
+      const object = sentApplication(hub, (instance) => this.isInstance(instance));
       snapshot = {
         uid: sourceUidOf(hub),
         version: hub.metadata.resourceVersion ?? '',
-        digest: `${managedCopyDigest(hub)}${triggerMark(hub)}`,
-        object: sentApplication(hub),
+        digest: `${managedCopyDigest(object)}${triggerMark(hub)}`,
+        object,
       };
       this.#snapshots.set(hub, snapshot);
     }
     return snapshot;
   }
 
+  /**
+   * The last state of what an agent should not have any more. One that is kept out of the cache, as by its labels, is read: it may
+   * ask for the deletion of its workload, where what is gone does not. Where it may not be read, it asks for nothing.
+   */
+  async #left(agent: string, key: ResourceKey, uid: string, signal: AbortSignal): Promise<Application | undefined> {
+    const known = this.#view.get(key);
+    const hub = known ?? (await this.#readLeft(key, signal));
+    if (hub === undefined || sourceUidOf(hub) !== uid) {
+      return undefined;
+    }
+    if (known === undefined && this.#options.agentOf(hub) === agent) {
+      throw new Error('the agent should have it after all');
+    }
+    return hub;
+  }
+
+  async #readLeft(key: ResourceKey, signal: AbortSignal): Promise<Application | undefined> {
+    try {
+      return await this.#options.applications.read({ namespace: key.namespace, name: key.name }, signal);
+    } catch (error) {
+      if (failureOf(error) === 'rejected') {
+        this.#log.warn(
+          { application: placeOf(key), error },
+          'Application that leaves cannot be read, what it deployed stays',
+        );
+        return undefined;
+      }
+      throw error;
+    }
+  }
+
   #hubChange(ref: ObjectRef, { old, now, relisted }: StoreChange<Application>): void {
     const key = keyOf(ref);
+    if ((old === undefined) !== (now === undefined)) {
+      this.#instances.count(ref, now === undefined ? -1 : 1);
+    }
     const before = old === undefined ? undefined : this.#options.agentOf(old);
     const agent = now === undefined ? undefined : this.#options.agentOf(now);
     this.#assignments.move(ref, before, agent);
@@ -306,7 +351,7 @@ export class HubApplications implements HubKind<SourceSync> {
       const peer = this.#peers.get(before);
       // Else it was deleted by its user, and the agent was through with it.
       if (peer !== undefined && old?.metadata.deletionTimestamp === undefined) {
-        this.#logRemoval(ref, old, now, before);
+        this.#logRemoval(ref, now, before);
       }
       peer?.withdraw(key, 'set-operation');
       peer?.withdraw(key, 'terminate-operation');
@@ -424,19 +469,20 @@ export class HubApplications implements HubKind<SourceSync> {
   }
 
   /** Workloads may be deleted with a copy, so each removal is logged. */
-  #logRemoval(ref: ObjectRef, old: Application | undefined, now: Application | undefined, agent: string): void {
+  #logRemoval(ref: ObjectRef, now: Application | undefined, agent: string): void {
     const why =
       now === undefined
         ? 'is gone on the hub, or not selected there any more'
         : isSkipped(now)
           ? `is taken out of synchronisation by the label ${skipSyncLabel}`
           : 'goes to another cluster, or to none';
-    const what = (old?.metadata.finalizers ?? []).some((one) =>
-      one.startsWith('resources-finalizer.argocd.argoproj.io'),
-    )
-      ? ', and Argo CD there removes what it deployed'
-      : ', what it deployed there stays';
-    this.#log.info({ agent, application: placeOf(ref) }, `Application ${why}: its copy is deleted${what}`);
+    const what =
+      now === undefined
+        ? 'what it deployed there stays, unless it still asks for its removal'
+        : asksForWorkload(now)
+          ? 'and Argo CD there removes what it deployed'
+          : 'what it deployed there stays';
+    this.#log.info({ agent, application: placeOf(ref) }, `Application ${why}: its copy is deleted, ${what}`);
   }
 
   /** The agent has no copy any more. A hub object that is being deleted was waiting for that. */

@@ -3,6 +3,7 @@ import type { AgentKind, CopySync } from '../../peer/kind-sync.ts';
 import type { ReplicaKind, ReplicaObject } from '../kinds.ts';
 import { Replica } from '../replica.ts';
 import type { ReplicaRules } from '../replica-rules.ts';
+import type { KeptApplications } from './kept-applications.ts';
 
 /** How copies on a managed cluster are kept. */
 export interface ClusterReplicaOptions<T extends ReplicaObject> {
@@ -13,21 +14,38 @@ export interface ClusterReplicaOptions<T extends ReplicaObject> {
   readonly tuning?: Tuning | undefined;
 }
 
+/** The options of kinds that kept Applications may need. */
+export interface NeededReplicaOptions<T extends ReplicaObject> extends ClusterReplicaOptions<T> {
+  /** Applications of other principals, whose AppProjects and credentials stay with them. Default: there are none. */
+  readonly kept?: KeptApplications | undefined;
+}
+
+/** Which copies of a kind stay because something needs them. */
+interface Need<T> {
+  readonly kept: KeptApplications | undefined;
+  readonly isNeeded: (kept: KeptApplications, copy: T, principalUid: string) => boolean;
+}
+
 /** Copies of one kind that a managed cluster has of the hub's objects. */
 export function clusterReplica<T extends ReplicaObject>(
   kind: ReplicaKind<T>,
   rules: ReplicaRules<T>,
   { store, namespace, runtime, tuning }: ClusterReplicaOptions<T>,
+  need?: Need<T>,
 ): AgentKind<CopySync> {
+  const kept = need?.kept;
   const stop = new AbortController();
   const view: View<T> = new View<T>({
     clock: runtime.clock,
     changed: (ref, change) => replica.localChange(ref, change),
     doubted: ({ name }) => replica.reconcile(name, true),
   });
-  const options = { kind, rules, store, view, namespace, peer: {}, isTrusted: true, runtime, tuning };
+  const isNeeded = need && kept && ((copy: T, principalUid: string) => need.isNeeded(kept, copy, principalUid));
+  const options = { kind, rules, store, view, namespace, peer: {}, isTrusted: true, isNeeded, runtime, tuning };
   const replica = new Replica<T>(options, stop.signal);
+  kept?.onRelease(() => replica.reconsiderWithdrawn());
   const start = (signal: AbortSignal): void => {
+    kept?.start(signal);
     const unfollow = view.follow(within(store, namespace));
     signal.addEventListener('abort', () => {
       unfollow();

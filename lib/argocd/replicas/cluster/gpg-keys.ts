@@ -21,6 +21,8 @@ export function replicateGpgKeys(options: ClusterReplicaOptions<GpgKeys>): Agent
       },
       isCopy: (local) => copiedFrom(local) !== '' && isGpgKeys(local),
       objection: (local) => (isSkipped(local) ? skipped : undefined),
+      // The pods of Argo CD's repo server do not start without it. Keys that the hub has withdrawn are not trusted any more.
+      needed: (local) => ({ ...local, data: {} }),
       dropsFinalizers: false,
     },
     options,

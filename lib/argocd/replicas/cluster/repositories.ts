@@ -4,10 +4,10 @@ import { isRepository, type RepositorySecret } from '../../repository.ts';
 import { isSkipped } from '../../routing.ts';
 import { repositoryKind } from '../kinds.ts';
 import { skipped } from '../replica-rules.ts';
-import { type ClusterReplicaOptions, clusterReplica } from './cluster-replica.ts';
+import { clusterReplica, type NeededReplicaOptions } from './cluster-replica.ts';
 
 /** How repository Secrets of a managed cluster are kept. */
-export interface RepositoryReplicaOptions extends ClusterReplicaOptions<RepositorySecret> {
+export interface RepositoryReplicaOptions extends NeededReplicaOptions<RepositorySecret> {
   /** Whether one that was there before may be taken over. */
   readonly adoptionPolicy: 'always' | 'never';
 }
@@ -33,5 +33,9 @@ export function replicateRepositories(options: RepositoryReplicaOptions): AgentK
       dropsFinalizers: false,
     },
     options,
+    {
+      kept: options.kept,
+      isNeeded: (kept, secret, principalUid) => kept.needRepository(secret, principalUid),
+    },
   );
 }
