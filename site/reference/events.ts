@@ -102,7 +102,7 @@ const principal: Texts<PrincipalEventReason> = {
   ],
   ApplicationKept: [
     'Warning',
-    'An agent keeps an Application that this hub does not have and another principal made: restore it here, or delete the copy.',
+    'An agent keeps an Application that this hub does not have and another principal made, with its AppProject and credentials: restore them here, or delete the copy.',
   ],
   AgentQuotaExceeded: [
     'Warning',

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type Application, annotations, type Message } from '../index.ts';
+import { type Application, type ApplicationMessage, annotations, type Message } from '../index.ts';
 import { hubApplication, Lab, type LabPrincipal, sentMessages } from '../testing/lab.ts';
 
 const resources = 'resources-finalizer.argocd.argoproj.io';
@@ -399,6 +399,10 @@ test('what an agent said to have is known to be there, also when it was selected
     principal.sync.acknowledged('a', question);
   }
   await lab.run(3_000);
+  const [last] = sentMessages(principal, 'spec-update');
+  expect(last?.object.metadata.uid, 'its last state, before it is deleted').toBe(uid);
+  principal.sync.acknowledged('a', last as ApplicationMessage);
+  await lab.run(1_000);
   expect(sentMessages(principal, 'delete')).toHaveLength(1);
 });
 
@@ -454,4 +458,49 @@ test('what an agent made of the word of an earlier principal is deleted, though 
   expect(sentMessages(principal, 'delete').map(({ object }) => object.metadata)).toMatchObject([
     { name: 'shop', uid: metadata.uid },
   ]);
+});
+
+test('an agent that deletes its copy with the finalizers that it has gets the last state before it is told to', async () => {
+  const lab = new Lab();
+  lab.hub.objects.create(hubApplication({ finalizers: [resources] }));
+  const principal = lab.principal();
+  // argocd-agent's agent, which acknowledges when the test says so.
+  const link = { send: (message: Message) => principal.sent.push(message) > 0, acknowledge: () => undefined };
+  const acknowledgeAll = async () => {
+    for (const message of principal.sent.splice(0)) {
+      principal.sync.acknowledged('a', message);
+    }
+    await lab.run(1_000);
+  };
+  principal.sync.connected('a', 'managed', link);
+  await acknowledgeAll();
+  await acknowledgeAll();
+  principal.sync.disconnected('a', link);
+  lab.hub.objects.patch(ref, { metadata: { finalizers: null } });
+  lab.hub.objects.delete(ref, { propagation: 'Background' });
+  await lab.run(1_000);
+  principal.sync.connected('a', 'managed', link);
+  await lab.run(1_000);
+  expect(principal.sent).toMatchObject([{ type: 'spec-update', object: { metadata: { name: 'shop' } } }]);
+  expect(sentMessages(principal, 'spec-update')[0]?.object.metadata.finalizers ?? []).toEqual([]);
+  await acknowledgeAll();
+  expect(principal.sent).toMatchObject([{ type: 'delete', object: { metadata: { name: 'shop' } } }]);
+  await acknowledgeAll();
+  expect(principal.sync.stats('a')).toEqual({ pending: 0, inFlight: 0, queued: 0, retrying: 0 });
+});
+
+test('what an agent reports to have removed is not sent to it once more', async () => {
+  const lab = new Lab();
+  leaving(lab);
+  const principal = lab.principal();
+  const agent = lab.agent();
+  lab.join(principal, agent);
+  await lab.run(5_000);
+  lab.hub.objects.delete(ref, { propagation: 'Background' });
+  await lab.run(5_000);
+  principal.sent.length = 0;
+  finish(agent.cluster.objects, local);
+  await lab.run(5_000);
+  expect(lab.hub.objects.get(ref)).toBeUndefined();
+  expect(sentMessages(principal, 'spec-update')).toEqual([]);
 });

@@ -70,6 +70,8 @@ export class AgentApplications implements SourceSync {
   readonly #terminations: Outbox<Application>;
   readonly #inbox: Inbox<AgentReport>;
   readonly #early = new EarlyReports();
+  /** Last states of what has left, which the agent has to acknowledge before it is told of the deletion. */
+  readonly #parting = new Map<string, Snapshot<Application>>();
   #again = 0;
   readonly #deliveredNow = ({ key }: AgentReport) => this.#options.delivered(key);
   readonly #stop = new AbortController();
@@ -78,7 +80,7 @@ export class AgentApplications implements SourceSync {
   constructor(options: AgentApplicationsOptions) {
     this.#options = options;
     const { runtime, tuning } = options;
-    const source = { read: options.read };
+    const source = { read: (key: ResourceKey) => this.#partingState(key) ?? options.read(key) };
     this.#outbox = new Outbox<Application>({ runtime, tuning, source });
     this.#terminations = new Outbox<Application>({ runtime, tuning, source, sendsDeletes: false });
     const { agent, read, keys, count } = options;
@@ -144,6 +146,9 @@ export class AgentApplications implements SourceSync {
 
   acknowledged(event: { readonly resourceId: string; readonly eventId: string }): boolean {
     const isOurs = this.#peer.acknowledged(event);
+    if (isOurs) {
+      this.#endParting();
+    }
     const early = isOurs ? this.#early.acknowledged(event.resourceId, this.#deliveredNow) : undefined;
     if (early !== undefined) {
       this.#inbox.receive({ ...early, again: `/${++this.#again}` });
@@ -174,6 +179,17 @@ export class AgentApplications implements SourceSync {
     this.#outbox.changed(key);
     if (this.#terminations.knows(key) && this.#options.read(key) === undefined) {
       this.#terminations.changed(key);
+    }
+  }
+
+  /**
+   * An Application left in this state, which does not ask for its workload. An agent that deletes its copy with the finalizers that
+   * it has, as argocd-agent's does, must have this state before that.
+   */
+  left(key: ResourceKey, last: Snapshot<Application>): void {
+    const held = this.#outbox.held(key);
+    if (held?.uid === last.uid && held.digest !== last.digest) {
+      this.#parting.set(keyString(key), last);
     }
   }
 
@@ -285,6 +301,24 @@ export class AgentApplications implements SourceSync {
           : // The state goes its own way.
             this.#terminations.acknowledged(delivery.resourceId, delivery.eventId),
     });
+  }
+
+  /** The state to send of what has left, while the agent has a copy of it. */
+  #partingState(key: ResourceKey): Snapshot<Application> | undefined {
+    const last = this.#parting.get(keyString(key));
+    return last !== undefined && this.#outbox.held(key)?.uid === last.uid ? last : undefined;
+  }
+
+  #endParting(): void {
+    for (const [id, last] of this.#parting) {
+      const [, namespace = '', name = ''] = id.split('/');
+      const key: ResourceKey = { kind: this.kind, namespace, name };
+      const held = this.#outbox.held(key);
+      if (held?.uid !== last.uid || held.digest === last.digest) {
+        this.#parting.delete(id);
+        this.#outbox.changed(key);
+      }
+    }
   }
 
   /**

@@ -292,16 +292,20 @@ export class HubApplications implements HubKind<SourceSync> {
     }
     let snapshot = this.#snapshots.get(hub);
     if (snapshot === undefined) {
-      const object = sentApplication(hub, (instance) => this.isInstance(instance));
-      snapshot = {
-        uid: sourceUidOf(hub),
-        version: hub.metadata.resourceVersion ?? '',
-        digest: `${managedCopyDigest(object)}${triggerMark(hub)}`,
-        object,
-      };
+      snapshot = this.#snapshotOf(hub);
       this.#snapshots.set(hub, snapshot);
     }
     return snapshot;
+  }
+
+  #snapshotOf(hub: Application): Snapshot<Application> {
+    const object = sentApplication(hub, (instance) => this.isInstance(instance));
+    return {
+      uid: sourceUidOf(hub),
+      version: hub.metadata.resourceVersion ?? '',
+      digest: `${managedCopyDigest(object)}${triggerMark(hub)}`,
+      object,
+    };
   }
 
   /**
@@ -355,6 +359,7 @@ export class HubApplications implements HubKind<SourceSync> {
       }
       peer?.withdraw(key, 'set-operation');
       peer?.withdraw(key, 'terminate-operation');
+      this.#part(peer, key, old, now);
       peer?.changed(key);
     }
     const peer = agent === undefined ? undefined : this.#peers.get(agent);
@@ -370,6 +375,21 @@ export class HubApplications implements HubKind<SourceSync> {
     } else {
       peer.changed(key);
     }
+  }
+
+  /** The agent may have a copy with a finalizer that the Application had no more when it left. */
+  #part(
+    peer: AgentApplications | undefined,
+    key: ResourceKey,
+    old: Application | undefined,
+    now: Application | undefined,
+  ): void {
+    const isGoing = old?.metadata.deletionTimestamp !== undefined;
+    if (peer === undefined || old === undefined || isGoing || asksForWorkload(now ?? old)) {
+      return;
+    }
+    const last = withFinalizers(old, now?.metadata.finalizers ?? old.metadata.finalizers);
+    peer.left(key, this.#snapshotOf(last));
   }
 
   async #apply(agent: string, report: AgentReport, signal: AbortSignal): Promise<InboxOutcome> {
@@ -513,6 +533,10 @@ export class HubApplications implements HubKind<SourceSync> {
       ? keyOf({ namespace, name })
       : keyOf({ namespace: mapped, name });
   }
+}
+
+function withFinalizers(hub: Application, finalizers: readonly string[] = []): Application {
+  return { ...hub, metadata: { ...hub.metadata, finalizers: [...finalizers] } };
 }
 
 function keyOf(ref: ObjectRef): ResourceKey {
