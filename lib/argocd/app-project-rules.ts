@@ -1,7 +1,7 @@
 import { canonicalJson } from '../base/index.ts';
 import type { AppProject, Destination, DestinationServiceAccount } from './application.ts';
 import { isGlob, matchesAny, matchesGlob } from './glob.ts';
-import { type ArgoCluster, inCluster, windowsForCluster } from './project-clusters.ts';
+import { type ArgoCluster, inCluster, isDenial, windowsForCluster } from './project-clusters.ts';
 
 /** How Applications are mapped to agents; projects follow. */
 export type Mapping = 'namespace' | 'destination';
@@ -11,20 +11,26 @@ export interface ProjectTarget {
   readonly agent: string;
   /** Its clusters in the hub's Argo CD. */
   readonly clusters: readonly ArgoCluster[];
+  /** The AppProjects that have one of these clusters to themselves. Default: none. */
+  readonly projects?: readonly string[];
 }
 
 /**
- * Whether a managed agent gets a project: a destination means it (a glob on `name`; or without a name a glob on `server`,
- * which may name the agent in its parameter `agentName`), no destination denies it (`name` or `server` with `!`), and with
- * namespace-based mapping `sourceNamespaces` admits its namespace. This is argocd-agent's rule, with Argo CD's one for
- * servers. Argo CD's untouched `default` project, which has no `sourceNamespaces`, goes to nobody with namespace-based mapping.
+ * Whether a managed agent gets a project: a destination permits its cluster, none denies all of it, and with namespace-based
+ * mapping `sourceNamespaces` admits its namespace. The rules are Argo CD's (`isDestinationMatched`): a destination means a
+ * cluster by its name or by its server, and `!` means all others. As in argocd-agent, the agent's own name counts as well, and
+ * a server may name the agent in its parameter `agentName`. Argo CD's untouched `default` project, which has no
+ * `sourceNamespaces`, goes to nobody with namespace-based mapping.
+ * @param project as Argo CD uses it (`virtualProject`)
  */
 export function isProjectForAgent(project: AppProject, target: ProjectTarget, mapping: Mapping): boolean {
-  const destinations = project.spec.destinations ?? [];
+  const { destinations = [], sourceNamespaces = [], permitOnlyProjectScopedClusters } = project.spec;
+  const meanings = destinations.map((destination) => meaningOf(destination, target));
   return (
-    !destinations.some((destination) => isDenied(destination, target)) &&
-    destinations.some((destination) => isDestinationForAgent(destination, target)) &&
-    (mapping === 'destination' || matchesAny(project.spec.sourceNamespaces ?? [], target.agent))
+    meanings.some(({ permits }) => permits) &&
+    !meanings.some(({ deniesAll }) => deniesAll) &&
+    (permitOnlyProjectScopedClusters !== true || (target.projects ?? []).includes(project.metadata.name)) &&
+    (mapping === 'destination' || matchesAny(sourceNamespaces, target.agent))
   );
 }
 
@@ -47,6 +53,7 @@ export function isUntouchedDefault(project: AppProject): boolean {
  * - of the destinations those that mean this agent, and the namespaces that are denied there
  * - of sync windows and service accounts those that apply to its cluster
  * - no roles, which belong to the hub's users; `sourceNamespaces` only with destination-based mapping
+ * - no `permitOnlyProjectScopedClusters`: the hub has decided by its cluster Secrets, and the cluster has none
  */
 export function projectForAgent(project: AppProject, target: ProjectTarget, mapping: Mapping): AppProject {
   const {
@@ -55,6 +62,7 @@ export function projectForAgent(project: AppProject, target: ProjectTarget, mapp
     destinations = [],
     syncWindows,
     destinationServiceAccounts: accounts,
+    permitOnlyProjectScopedClusters: _scoped,
     ...spec
   } = project.spec;
   const { ownerReferences: _owners, managedFields: _fields, ...metadata } = project.metadata;
@@ -75,20 +83,29 @@ export function projectForAgent(project: AppProject, target: ProjectTarget, mapp
 }
 
 function localDestinations(destinations: readonly Destination[], target: ProjectTarget): Destination[] {
-  const local = new Map<string, Destination>();
-  for (const destination of destinations) {
-    const { server = '', namespace = '' } = destination;
-    const turned = isDestinationForAgent(destination, target)
-      ? { ...destination, ...inCluster }
-      : server.startsWith('!') && isServerOf(server.slice(1), target)
-        ? // It denies a namespace. With `!https://kubernetes.default.svc` it would permit it on all other clusters.
-          { server: '!**', namespace }
-        : undefined;
-    if (turned !== undefined) {
-      local.set(canonicalJson(turned), turned);
-    }
+  const local = destinations.flatMap((destination) => localDestination(destination, target) ?? []);
+  return [...new Map(local.map((one) => [canonicalJson(one), one])).values()];
+}
+
+/** Denies all clusters. With `!https://kubernetes.default.svc` an entry would permit all others. */
+const nowhere = '!**';
+
+/** An entry that permits and denies on the agent's cluster what the hub's entry does there. */
+function localDestination(destination: Destination, target: ProjectTarget): Destination | undefined {
+  const { namespace = '' } = destination;
+  const { isName, isServer, deniesName, deniesServer, permits } = meaningOf(destination, target);
+  if (!permits) {
+    return deniesName ? { name: nowhere, namespace } : deniesServer ? { server: nowhere, namespace } : undefined;
   }
-  return [...local.values()];
+  if (deniesName) {
+    return { ...destination, name: nowhere, server: inCluster.server };
+  }
+  if (!isServer && isDenial(namespace)) {
+    // Argo CD obeys a negated namespace only where the server matches.
+    const { server: _, ...rest } = destination;
+    return { ...rest, name: inCluster.name };
+  }
+  return { ...destination, ...inCluster };
 }
 
 /**
@@ -108,16 +125,28 @@ function localAccounts(accounts: readonly DestinationServiceAccount[], target: P
   return [...local.values()];
 }
 
-function isDestinationForAgent({ name = '', server = '' }: Destination, target: ProjectTarget): boolean {
-  return name === '' ? isServerOf(server, target) : matchesGlob(name, target.agent);
+/** What a destination says of an agent's cluster. */
+interface Meaning {
+  readonly isName: boolean;
+  readonly isServer: boolean;
+  /** It permits the cluster's namespaces that match. */
+  readonly permits: boolean;
+  /** It denies whatever it does not permit. */
+  readonly deniesName: boolean;
+  /** It denies the namespaces that match. */
+  readonly deniesServer: boolean;
+  /** It denies all of the cluster. */
+  readonly deniesAll: boolean;
 }
 
-/** Whether a destination denies an agent all namespaces. Argo CD obeys a negated name whatever the namespace is. */
-function isDenied({ name = '', server = '', namespace = '' }: Destination, target: ProjectTarget): boolean {
-  return (
-    (name.startsWith('!') && isNameOf(name.slice(1), target)) ||
-    (server.startsWith('!') && isServerOf(server.slice(1), target) && /^\**$/.test(namespace))
-  );
+function meaningOf({ name = '', server = '', namespace = '' }: Destination, target: ProjectTarget): Meaning {
+  const isName = isDenial(name) ? !isNameOf(name.slice(1), target) : isNameOf(name, target);
+  const isServer = isDenial(server) ? isOtherServer(server.slice(1), target) : isServerOf(server, target);
+  const permits = isName || isServer;
+  const deniesName = isDenial(name) && !isName;
+  const deniesServer = isDenial(server) && !permits;
+  const deniesAll = !permits && (deniesName || (deniesServer && /^\**$/.test(namespace)));
+  return { isName, isServer, permits, deniesName, deniesServer, deniesAll };
 }
 
 function isClusterOf(pattern: string, target: ProjectTarget): boolean {
@@ -126,6 +155,11 @@ function isClusterOf(pattern: string, target: ProjectTarget): boolean {
 
 function isNameOf(pattern: string, { agent, clusters }: ProjectTarget): boolean {
   return matchesGlob(pattern, agent) || clusters.some(({ name }) => name !== '' && matchesGlob(pattern, name));
+}
+
+/** Of an agent whose servers are not known nothing can be said. */
+function isOtherServer(pattern: string, target: ProjectTarget): boolean {
+  return target.clusters.some(({ server }) => server !== '') && !isServerOf(pattern, target);
 }
 
 function isServerOf(pattern: string, { agent, clusters }: ProjectTarget): boolean {

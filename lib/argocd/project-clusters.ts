@@ -16,6 +16,11 @@ export function matchesCluster(pattern: string, { name, server }: ArgoCluster): 
   return (name !== '' && matchesGlob(pattern, name)) || (server !== '' && matchesGlob(pattern, server));
 }
 
+/** Whether a pattern of an AppProject denies what it names. */
+export function isDenial(pattern: string): boolean {
+  return pattern.startsWith('!');
+}
+
 /** A glob that matches this text alone, and that Argo CD does not take for a negation. */
 export function literalGlob(text: string): string {
   return text.replace(/[\\*?[\]{}!]/g, '\\$&');

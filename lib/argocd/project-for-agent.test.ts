@@ -56,6 +56,59 @@ describe('a destination that denies by its server', () => {
   });
 });
 
+describe('what Argo CD means by a destination', () => {
+  const url = cluster('prod').server;
+  const permits = (destinations: Destination[], namespace: string) => {
+    const hub = project({ destinations });
+    const isFor = isProjectForAgent(hub, target('prod'), 'destination');
+    const local = projectForAgent(hub, target('prod'), 'destination');
+    const here = { name: 'in-cluster', server: 'https://kubernetes.default.svc', namespace };
+    const onCluster = isFor && permitsDestination(local, here);
+    expect(onCluster).toBe(permitsDestination(hub, { name: 'prod', server: url, namespace }));
+    return onCluster;
+  };
+
+  test('a namespace that is denied by an entry with the name of another cluster and a server of this one', () => {
+    const all = { name: '*', namespace: '*' };
+    expect(permits([{ name: 'x', server: '*', namespace: '!a' }, all], 'a')).toBe(false);
+    expect(permits([{ name: 'x', server: '*', namespace: '!a' }, all], 'b')).toBe(true);
+    expect(permits([{ name: 'x', server: '*', namespace: '*' }], 'a')).toBe(true);
+  });
+
+  test('a negated server means all others, with the namespaces that are denied there', () => {
+    const all = { name: '*', namespace: '*' };
+    expect(permits([all, { server: '!https://c2', namespace: '!b' }], 'b')).toBe(false);
+    expect(permits([all, { server: '!https://c2', namespace: '!b' }], 'a')).toBe(true);
+    expect(permits([{ server: '!https://c2', namespace: 'a' }], 'a')).toBe(true);
+    expect(permits([{ name: '!test', namespace: 'a' }], 'a')).toBe(true);
+  });
+
+  test('a namespace that is denied by a name alone only is not permitted', () => {
+    expect(permits([{ name: 'prod', namespace: '!a' }], 'a')).toBe(false);
+    expect(permits([{ name: 'prod', namespace: '!a' }, { name: 'prod', namespace: 'a' }], 'a')).toBe(true);
+  });
+
+  test('an entry that denies by its name permits by its server', () => {
+    expect(permits([{ name: '!prod', server: '*', namespace: 'a' }], 'a')).toBe(true);
+    expect(permits([{ server: '*', namespace: '*' }, { name: '!prod', server: '*', namespace: 'a' }], 'b')).toBe(false);
+  });
+});
+
+describe('permitOnlyProjectScopedClusters', () => {
+  const scoped = project({ destinations: [{ name: '*', namespace: '*' }], permitOnlyProjectScopedClusters: true });
+
+  test('gives the project to the agents of its own clusters alone', () => {
+    expect(isProjectForAgent(scoped, target('prod'), 'destination')).toBe(false);
+    expect(isProjectForAgent(scoped, { ...target('prod'), projects: ['q'] }, 'destination')).toBe(false);
+    expect(isProjectForAgent(scoped, { ...target('prod'), projects: ['p'] }, 'destination')).toBe(true);
+  });
+
+  test('stays on the hub: no cluster Secret of the cluster names the project', () => {
+    const copy = projectForAgent(scoped, { ...target('prod'), projects: ['p'] }, 'destination');
+    expect(copy.spec).not.toHaveProperty('permitOnlyProjectScopedClusters');
+  });
+});
+
 describe('sync windows', () => {
   const window = (fields: SyncWindow): SyncWindow => ({
     kind: 'deny',
@@ -168,6 +221,8 @@ test('for random projects, Argo CD decides on the cluster as it would on the hub
           { server: serverPattern(), namespace: any([...words, '!team-a']) },
           { server: `!${serverPattern()}`, namespace: any(words) },
           { name: `!${any(['prod', 'test'])}`, namespace: any(words) },
+          { name: clusterPattern(), server: serverPattern(), namespace: any([...words, '!team-a']) },
+          { name: `!${any(['prod', 'test'])}`, server: `!${serverPattern()}`, namespace: any([...words, '!team-a']) },
         ]),
       ),
       syncWindows: some(() => ({
@@ -200,9 +255,10 @@ test('for random projects, Argo CD decides on the cluster as it would on the hub
     expect(accountFor(local.spec.destinationServiceAccounts ?? [], { name, destination: inCluster }), message).toBe(
       accountFor(spec.destinationServiceAccounts, onHub),
     );
-    if (isProjectForAgent(project(spec), target(agent), 'destination') && permitsDestination(local, inCluster)) {
-      expect(permitsDestination(project(spec), onHub.destination), message).toBe(true);
-    }
+    const isFor = isProjectForAgent(project(spec), target(agent), 'destination');
+    expect(isFor && permitsDestination(local, inCluster), message).toBe(
+      permitsDestination(project(spec), onHub.destination),
+    );
     expect(permitsDestination(local, { name: 'other', server: 'https://other', namespace }), message).toBe(false);
   }
 });

@@ -1,5 +1,6 @@
 import type { AppProject, Destination } from './application.ts';
 import { matchesAny, matchesGlob } from './glob.ts';
+import { isDenial } from './project-clusters.ts';
 import { normalRepositoryUrl } from './repository-use.ts';
 
 /**
@@ -53,8 +54,4 @@ export function permitsSource({ spec: { sourceRepos } }: AppProject, url: string
 /** Argo CD reads `!pattern` as: everything that `pattern` does not match. */
 function matchesDeniable(pattern: string, text: string): boolean {
   return isDenial(pattern) ? !matchesGlob(pattern.slice(1), text) : matchesGlob(pattern, text);
-}
-
-function isDenial(pattern: string): boolean {
-  return pattern.startsWith('!');
 }
