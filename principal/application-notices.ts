@@ -132,7 +132,11 @@ function projectNotice(
   }
   return mapping === 'namespace' && !matchesAny(project.spec.sourceNamespaces ?? [], agent)
     ? `AppProject ${name} does not admit source namespace ${agent}, so ${agent} does not have it`
-    : `AppProject ${name} does not allow destination ${agent}, so ${agent} does not have it`;
+    : `AppProject ${name} does not allow destination ${agent}, so ${agent} does not have it${
+        project.spec.permitOnlyProjectScopedClusters === true
+          ? `; it permits only clusters whose Secret has project: ${name}`
+          : ''
+      }`;
 }
 
 /** Conditions with which Argo CD reports that it cannot read a source, among other things. */

@@ -51,6 +51,9 @@ export function principalCaches(
     }),
     Applications: startInformer({ ...shared, type: argoApplications, labelSelector, transform: shareTexts() }),
     AppProjects: startInformer({ ...shared, type: argoAppProjects, namespace, labelSelector }),
+    // A global project counts for others, whether it is itself synchronised or not.
+    'all AppProjects': startInformer({ ...shared, type: argoAppProjects, namespace }),
+    'Argo CD settings': named('argocd-cm'),
     'blocked certificates': named(blocklistName),
     'GPG keys': named(wellKnown.gpgKeysConfigMap),
     Leases: startInformer({

@@ -1,8 +1,8 @@
 import { abortable, withDeadline } from '../lib/base/index.ts';
 import type { PrincipalCaches } from './caches.ts';
 
-type Name = 'Applications' | 'AppProjects' | 'Secrets' | 'GPG keys';
-const sharedNames = ['AppProjects', 'Secrets', 'GPG keys'] as const;
+const sharedNames = ['AppProjects', 'all AppProjects', 'Argo CD settings', 'Secrets', 'GPG keys'] as const;
+type Name = 'Applications' | (typeof sharedNames)[number];
 /** Limit for a list and what it shows to arrive, ms. */
 const limitMs = 10_000;
 

@@ -15,11 +15,14 @@ import {
   type Mapping,
   type MirrorFailure,
   ProjectMirrors,
+  projectOfRepository,
+  projectTargets,
   publishAppProjects,
   publishGpgKeys,
   publishRepositories,
   type RepositorySecret,
   sameNamespaces,
+  VirtualProjects,
   withoutMirrors,
 } from '../lib/argocd/index.ts';
 import { type Logger, labelSelector } from '../lib/base/index.ts';
@@ -135,7 +138,14 @@ export function hubSync(options: {
   const { clustersOf } = options;
   const clusterOf = (agent: string) => clustersOf(agent)[0];
   const isInstance = (instance: string) => managed.isInstance(instance);
-  const common = { namespace, principalUid, mapping, clustersOf, isInstance, runtime };
+  const virtualProjects = new VirtualProjects({
+    projects: store<AppProject>(argoAppProjects, caches['all AppProjects']),
+    secrets: store<RepositorySecret>(secrets, caches.Secrets),
+    settings: store<GpgKeys>(configMaps, caches['Argo CD settings']),
+    runtime,
+  });
+  const targetOf = projectTargets({ clustersOf, virtualProjects });
+  const common = { namespace, principalUid, mapping, clustersOf, virtualProjects, isInstance, runtime };
   const tuning = { concurrency: flags['event-processors'] };
   const mirrors = new ApplicationMirrors({
     applications: mirrorApplications,
@@ -171,7 +181,7 @@ export function hubSync(options: {
     ...common,
   });
   const decisions = new ProjectDecisions((project, agent) =>
-    isProjectForAgent(project, { agent, clusters: clustersOf(agent) }, mapping),
+    isProjectForAgent(virtualProjects.of(project), targetOf(agent), mapping),
   );
   const managed: HubApplications = new HubApplications({
     applications: hubApplications,
@@ -212,7 +222,13 @@ export function hubSync(options: {
   });
   projects.subscribe(({ old, now }) => {
     const { name = '' } = (now ?? old)?.metadata ?? {};
-    managed.noticesChanged({ project: name });
+    managed.noticesChanged({ projects: (one) => one === name });
+  });
+  virtualProjects.follow((isConcerned) => {
+    decisions.forget();
+    publishedProjects.reconsider(({ metadata }) => isConcerned(metadata.name));
+    publishedRepositories.reconsider((secret) => isConcerned(projectOfRepository(secret) ?? ''));
+    managed.noticesChanged({ projects: isConcerned });
   });
   const sync = new HubSync({
     managed: [

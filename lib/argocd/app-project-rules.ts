@@ -83,7 +83,7 @@ export function projectForAgent(project: AppProject, target: ProjectTarget, mapp
 }
 
 function localDestinations(destinations: readonly Destination[], target: ProjectTarget): Destination[] {
-  const local = destinations.flatMap((destination) => localDestination(destination, target) ?? []);
+  const local = destinations.flatMap((one): readonly Destination[] => localDestination(one, target) ?? []);
   return [...new Map(local.map((one) => [canonicalJson(one), one])).values()];
 }
 
@@ -93,7 +93,7 @@ const nowhere = '!**';
 /** An entry that permits and denies on the agent's cluster what the hub's entry does there. */
 function localDestination(destination: Destination, target: ProjectTarget): Destination | undefined {
   const { namespace = '' } = destination;
-  const { isName, isServer, deniesName, deniesServer, permits } = meaningOf(destination, target);
+  const { isServer, deniesName, deniesServer, permits } = meaningOf(destination, target);
   if (!permits) {
     return deniesName ? { name: nowhere, namespace } : deniesServer ? { server: nowhere, namespace } : undefined;
   }
@@ -127,9 +127,8 @@ function localAccounts(accounts: readonly DestinationServiceAccount[], target: P
 
 /** What a destination says of an agent's cluster. */
 interface Meaning {
-  readonly isName: boolean;
   readonly isServer: boolean;
-  /** It permits the cluster's namespaces that match. */
+  /** By its name or by its server it permits the cluster's namespaces that match. */
   readonly permits: boolean;
   /** It denies whatever it does not permit. */
   readonly deniesName: boolean;
@@ -146,7 +145,7 @@ function meaningOf({ name = '', server = '', namespace = '' }: Destination, targ
   const deniesName = isDenial(name) && !isName;
   const deniesServer = isDenial(server) && !permits;
   const deniesAll = !permits && (deniesName || (deniesServer && /^\**$/.test(namespace)));
-  return { isName, isServer, permits, deniesName, deniesServer, deniesAll };
+  return { isServer, permits, deniesName, deniesServer, deniesAll };
 }
 
 function isClusterOf(pattern: string, target: ProjectTarget): boolean {

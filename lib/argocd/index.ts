@@ -25,6 +25,7 @@ export { mirrorProject, projectObjection } from './autonomous/mirror.ts';
 export { type ListedResource, resourceListChecksum, specChecksum } from './checksums.ts';
 export { isReservedClusterLabel } from './cluster-labels.ts';
 export { matchesAny, matchesGlob } from './glob.ts';
+export { parseGlobalProjects } from './global-projects.ts';
 export { configMapSchema, type GpgKeys, gpgKeysName, isGpgKeys } from './gpg-keys.ts';
 export { impersonatedUser } from './impersonation.ts';
 export { ApplicationCopies, type ApplicationCopiesOptions } from './managed/cluster/application-copies.ts';
@@ -74,16 +75,18 @@ export type { SyncStats } from './peer/stats.ts';
 export { Warnings } from './peer/warnings.ts';
 export type { ArgoCluster } from './project-clusters.ts';
 export { admitsNamespace, permitsDestination, permitsSource } from './project-permissions.ts';
+export { projectScope, projectSurroundings } from './project-surroundings.ts';
 export { replicateAppProjects } from './replicas/cluster/app-projects.ts';
 export type { ClusterReplicaOptions } from './replicas/cluster/cluster-replica.ts';
 export { replicateGpgKeys } from './replicas/cluster/gpg-keys.ts';
 export { KeptApplications } from './replicas/cluster/kept-applications.ts';
 export { type AutonomousProjectsOptions, publishOwnAppProjects } from './replicas/cluster/own-projects.ts';
 export { type RepositoryReplicaOptions, replicateRepositories } from './replicas/cluster/repositories.ts';
-export { type HubPublisherOptions, publishAppProjects } from './replicas/hub/app-projects.ts';
+export { type HubPublisherOptions, projectTargets, publishAppProjects } from './replicas/hub/app-projects.ts';
 export { publishGpgKeys } from './replicas/hub/gpg-keys.ts';
 export { ProjectMirrors, type ProjectMirrorsOptions } from './replicas/hub/project-mirrors.ts';
 export { publishRepositories } from './replicas/hub/repositories.ts';
+export { VirtualProjects, type VirtualProjectsOptions } from './replicas/hub/virtual-projects.ts';
 export {
   ownerOfMirror,
   type ProjectMirrorPlace,
@@ -101,4 +104,5 @@ export {
 export { hasCredentials, isForRepository, repositoryUrls } from './repository-use.ts';
 export { applicationAdmission, applicationRouter, isSkipped, type RoutingOptions, withoutMirrors } from './routing.ts';
 export { versionOfImage } from './version.ts';
+export { type ProjectSurroundings, virtualProject, withOwnRepositories } from './virtual-project.ts';
 export { ConflictBackoff } from './writing/conflict-backoff.ts';

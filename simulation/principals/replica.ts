@@ -204,6 +204,8 @@ export class SimulatedReplica implements AuditedReplica {
       {
         Applications: waitableCache(caches.Applications),
         AppProjects: waitableCache(caches.AppProjects),
+        'all AppProjects': waitableCache(caches.AppProjects),
+        'Argo CD settings': waitableCache(undefined),
         Secrets: waitableCache(caches.Secrets),
         'GPG keys': waitableCache(caches['GPG keys']),
       },

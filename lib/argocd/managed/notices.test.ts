@@ -31,7 +31,7 @@ test('an Application that no agent deploys has the reason as a condition, once i
   await lab.run(1_000);
   expect(warnings(lab)).toEqual([reason]);
   reason = undefined;
-  applications.noticesChanged({ project: 'default' });
+  applications.noticesChanged({ projects: (name) => name === 'default' });
   await lab.run(1_000);
   expect(warnings(lab)).toEqual([]);
 });

@@ -55,6 +55,11 @@ interface Peer<T> {
   readonly sync: SourceSync;
   /** What the peer should have of each object; null: nothing. */
   snapshots: WeakMap<object, Snapshot<T> | null>;
+  /**
+   * How often objects were evaluated again. A peer that has seen an event ignores others with its id: what an unchanged object
+   * is for this peer now must not have the id of what it was.
+   */
+  turn: number;
 }
 
 /** Keeps every peer's copies equal to the objects that it should have. */
@@ -103,9 +108,10 @@ export class Publisher<T extends ReplicaObject> implements HubKind<SourceSync> {
     }
     for (const object of this.#view.values()) {
       if (concerns(object)) {
-        for (const { outbox, snapshots } of peers) {
-          snapshots.delete(object);
-          outbox.changed(this.#keyOf(object.metadata.name));
+        for (const peer of peers) {
+          peer.turn++;
+          peer.snapshots.delete(object);
+          peer.outbox.changed(this.#keyOf(object.metadata.name));
         }
       }
     }
@@ -185,7 +191,7 @@ export class Publisher<T extends ReplicaObject> implements HubKind<SourceSync> {
       peer: { agent: name },
       runtime: this.#options.runtime,
     });
-    const peer: Peer<T> = { outbox, sync, snapshots: new WeakMap() };
+    const peer: Peer<T> = { outbox, sync, snapshots: new WeakMap(), turn: 0 };
     return peer;
   }
 
@@ -196,23 +202,23 @@ export class Publisher<T extends ReplicaObject> implements HubKind<SourceSync> {
     );
   }
 
-  #read(key: ResourceKey, agent: string, { snapshots }: Peer<T>): Snapshot<T> | undefined {
+  #read(key: ResourceKey, agent: string, { snapshots, turn }: Peer<T>): Snapshot<T> | undefined {
     const object = this.#view.get(key);
     if (object === undefined) {
       return undefined;
     }
     let snapshot = snapshots.get(object);
     if (snapshot === undefined) {
-      snapshot = this.#snapshot(object, agent) ?? null;
+      snapshot = this.#snapshot(object, agent, turn) ?? null;
       snapshots.set(object, snapshot);
     }
     return snapshot ?? undefined;
   }
 
-  #snapshot(object: T, agent: string): Snapshot<T> | undefined {
+  #snapshot(object: T, agent: string, turn: number): Snapshot<T> | undefined {
     const { forAgent, asSent = forTransfer, asHeld, kind, selects = () => true } = this.#options;
     const { isInstance = () => false } = this.#options;
-    const { uid = '', resourceVersion: version = '' } = object.metadata;
+    const { uid = '', resourceVersion = '' } = object.metadata;
     // An object that is being deleted exists until its finalizers are gone, and so do its copies.
     const its = selects(object.metadata.labels ?? {}) ? forAgent(object, agent) : undefined;
     if (its === undefined) {
@@ -221,7 +227,7 @@ export class Publisher<T extends ReplicaObject> implements HubKind<SourceSync> {
     const sent = withoutOwner(its, isInstance);
     return {
       uid,
-      version,
+      version: turn === 0 ? resourceVersion : `${resourceVersion}.${turn}`,
       digest: replicaDigest(kind, asHeld?.(sent, agent) ?? sent),
       object: asSent(sent),
     };

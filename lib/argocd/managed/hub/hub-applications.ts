@@ -165,7 +165,7 @@ export class HubApplications implements HubKind<SourceSync> {
   /**
    * What decides about notices has changed for an agent, or for the Applications of an AppProject: they are looked at again.
    */
-  noticesChanged(of: { readonly agent: string } | { readonly project: string }): void {
+  noticesChanged(of: { readonly agent: string } | { readonly projects: (name: string) => boolean }): void {
     const { agentOf } = this.#options;
     const follow = (hub: Application) => {
       const agent = agentOf(hub);
@@ -181,7 +181,7 @@ export class HubApplications implements HubKind<SourceSync> {
       return;
     }
     for (const hub of this.#view.values()) {
-      if ((hub.spec.project || 'default') === of.project) {
+      if (of.projects(hub.spec.project || 'default')) {
         follow(hub);
       }
     }

@@ -11,6 +11,7 @@ import { isSkipped } from '../../routing.ts';
 import { appProjectKind } from '../kinds.ts';
 import { ownerOfMirror } from '../project-mirror.ts';
 import { Publisher, type PublisherOptions } from '../publisher.ts';
+import type { VirtualProjects } from './virtual-projects.ts';
 
 /** Options that all publishers of a principal share. */
 export type HubPublisherOptions<T extends { readonly metadata: AppProject['metadata'] }> = Omit<
@@ -23,28 +24,39 @@ export interface ProjectPublisherOptions {
   readonly mapping: Mapping;
   /** An agent's clusters in the hub's Argo CD. Default: none. */
   readonly clustersOf?: (agent: string) => readonly ArgoCluster[];
+  /** What Argo CD makes of the projects. Default: they are what they say. */
+  readonly virtualProjects?: Pick<VirtualProjects, 'of' | 'withRepositories' | 'ownersOf'>;
 }
 
-/** Describes an agent as the destinations of AppProjects name it. */
-export function projectTargets({ clustersOf = () => [] }: ProjectPublisherOptions): (agent: string) => ProjectTarget {
-  return (agent) => ({ agent, clusters: clustersOf(agent) });
+/** Describes an agent as AppProjects mean it. */
+export function projectTargets({
+  clustersOf = () => [],
+  virtualProjects,
+}: Omit<ProjectPublisherOptions, 'mapping'>): (agent: string) => ProjectTarget {
+  return (agent) => {
+    const clusters = clustersOf(agent);
+    return { agent, clusters, projects: virtualProjects?.ownersOf(clusters) ?? [] };
+  };
 }
 
 /** The hub's AppProjects for managed agents. A mirror of an autonomous agent's project is sent to nobody. */
 export function publishAppProjects(
   options: HubPublisherOptions<AppProject> & ProjectPublisherOptions,
 ): Publisher<AppProject> {
-  const { mapping } = options;
-  const target = projectTargets(options);
+  const { mapping, virtualProjects } = options;
+  const targetOf = projectTargets(options);
   return new Publisher({
     ...options,
     kind: appProjectKind,
     concerns: (project) => ownerOfMirror(project) === undefined,
-    forAgent: (project, agent) =>
-      ownerOfMirror(project) === undefined &&
-      !isSkipped(project) &&
-      (isProjectForAgent(project, target(agent), mapping) || isUntouchedDefault(project))
-        ? projectForAgent(project, target(agent), mapping)
-        : undefined,
+    forAgent: (project, agent) => {
+      if (ownerOfMirror(project) !== undefined || isSkipped(project)) {
+        return undefined;
+      }
+      const [virtual, target] = [virtualProjects?.of(project) ?? project, targetOf(agent)];
+      return isProjectForAgent(virtual, target, mapping) || isUntouchedDefault(project)
+        ? projectForAgent(virtual, target, mapping)
+        : undefined;
+    },
   });
 }

@@ -33,7 +33,7 @@ export interface RepositoryPublisherOptions {
 export function publishRepositories(
   options: HubPublisherOptions<RepositorySecret> & ProjectPublisherOptions & RepositoryPublisherOptions,
 ): HubKind<SourceSync> & Pick<Publisher<RepositorySecret>, 'reconsider'> & { isFor: RepositoryDecision } {
-  const { projects, mapping, namespace, runtime, sharing, selects = () => true } = options;
+  const { projects, mapping, namespace, runtime, sharing, virtualProjects, selects = () => true } = options;
   const target = projectTargets(options);
   const isShared = (secret: RepositorySecret) =>
     sharing !== undefined && isRepository(secret) && projectOfRepository(secret) === undefined && !isSkipped(secret);
@@ -58,19 +58,26 @@ export function publishRepositories(
   /** Whether Argo CD carries out such Applications: what it refuses gets no credentials. */
   const isCarriedOut = (use: SourceUse, agent: string) => {
     const project = hubProject(use.project);
+    if (project === undefined) {
+      return false;
+    }
+    const virtual = virtualProjects?.withRepositories(project) ?? project;
     return (
-      project !== undefined &&
-      (isProjectForAgent(project, target(agent), mapping) || isUntouchedDefault(project)) &&
+      (isProjectForAgent(virtual, target(agent), mapping) || isUntouchedDefault(project)) &&
       (use.namespace === namespace || admitsNamespace(project, use.namespace)) &&
-      permitsSource(project, use.url)
+      permitsSource(virtual, use.url)
     );
   };
   const isFor: RepositoryDecision = (secret, agent) => {
     const name = projectOfRepository(secret);
-    return name === undefined
-      ? isShared(secret) &&
-          [...(uses?.of(agent) ?? [])].some((use) => isForRepository(secret, use.url) && isCarriedOut(use, agent))
-      : isRepositoryForAgent(secret, hubProject(name), target(agent), mapping);
+    if (name === undefined) {
+      return (
+        isShared(secret) &&
+        [...(uses?.of(agent) ?? [])].some((use) => isForRepository(secret, use.url) && isCarriedOut(use, agent))
+      );
+    }
+    const project = hubProject(name);
+    return isRepositoryForAgent(secret, project && (virtualProjects?.of(project) ?? project), target(agent), mapping);
   };
   const publisher = new Publisher({
     ...options,
