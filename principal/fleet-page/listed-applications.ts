@@ -37,7 +37,8 @@ function listed({ metadata, spec, status = {} }: Application): ListedApplication
   return {
     namespace: metadata.namespace ?? '',
     name: metadata.name ?? '',
-    project: textOf(spec?.project),
+    // As Argo CD has it.
+    project: textOf(spec?.project) || 'default',
     health: known(health?.status, healthNames),
     sync: known(sync?.status, syncNames),
     message: words.find((text) => text !== '') ?? '',

@@ -3,7 +3,15 @@ import { annotations } from '../../lib/argocd/index.ts';
 import { aborted, type Logger, splitHostPort } from '../../lib/base/index.ts';
 import { type RunningProgram, startInformer } from '../../lib/bridge/index.ts';
 import { connectionRecord } from '../../lib/clusters/index.ts';
-import { type ConfigMap, configMaps, type KubeObject, keyOf, type Lease, parseKey } from '../../lib/kube/index.ts';
+import {
+  type ConfigMap,
+  configMaps,
+  type Informer,
+  type KubeObject,
+  keyOf,
+  type Lease,
+  parseKey,
+} from '../../lib/kube/index.ts';
 import { decodeSecret, followSecret, parseTrust, Reloadable } from '../../lib/ops/index.ts';
 import { shownApplications, stationsOf } from '../../lib/way/index.ts';
 import type { ServerTls } from '../../lib/wire/index.ts';
@@ -175,7 +183,7 @@ function pageAccess(
     namespace,
     configMaps: { settings, policy },
     secrets: caches.Secrets,
-    project: (name) => caches.AppProjects.get({ namespace, name }) as AppProject | undefined,
+    projects: caches['all AppProjects'] as unknown as Informer<AppProject & KubeObject>,
     // Where Argo CD keeps the identifiers of revoked tokens.
     isRevoked: async (id) => (await link.get(`revoked-token|${id}`)) !== undefined,
     proxies: { loopback: flags['fleet-page-proxy-loopback'], names: new Set(flags['fleet-page-proxy-names']) },

@@ -139,12 +139,22 @@ export class ArgoPolicy {
     });
   }
 
+  /**
+   * Whether the roles of a project may take away from somebody what Argo CD's policy gives. With regular expressions every
+   * line may: Argo CD gives up at one that it does not understand.
+   */
+  mayDeny(project: { name: string; policies: string }): boolean {
+    return this.#ofProject(project).some(
+      ({ rights }) => rights.length > 0 && (this.#mode === 'regex' || rights.some(({ effect }) => effect === 'deny')),
+    );
+  }
+
   #allowed(parts: readonly PolicyPart[], subject: string, request: PolicyRequest): boolean {
     let isAllowed = false;
     for (const each of rightsOf(parts, subject)) {
-      const verdict = verdictOf(each, request);
-      const isFatal = verdict === 'unknown' && this.#mode === 'regex';
-      if (isFatal || (each.effect === 'deny' && verdict !== false)) {
+      const isRegex = this.#mode === 'regex';
+      const verdict = isRegex ? firstVerdict(each, request) : verdictOf(each, request);
+      if ((isRegex && verdict === 'unknown') || (each.effect === 'deny' && verdict !== false)) {
         return false;
       }
       isAllowed ||= each.effect === 'allow' && verdict === true;
@@ -172,6 +182,17 @@ export class ArgoPolicy {
 function verdictOf(each: Right, request: PolicyRequest): PatternVerdict {
   const verdicts = [each.resource(request.resource), each.action(request.action), each.object(request.object)];
   return verdicts.includes(false) ? false : verdicts.includes('unknown') ? 'unknown' : true;
+}
+
+/** Argo CD compares field after field, and gives up at the first that it does not understand. */
+function firstVerdict(each: Right, request: PolicyRequest): PatternVerdict {
+  for (const field of ['resource', 'action', 'object'] as const) {
+    const verdict = each[field](request[field]);
+    if (verdict !== true) {
+      return verdict;
+    }
+  }
+  return true;
 }
 
 /** The rights of a subject and of all its roles. */

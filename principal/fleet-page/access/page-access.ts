@@ -1,5 +1,5 @@
 import type { AppProject } from '../../../lib/argocd/index.ts';
-import type { Logger } from '../../../lib/base/index.ts';
+import { type Logger, wellKnown } from '../../../lib/base/index.ts';
 import type { ConfigMap, Secret } from '../../../lib/kube/index.ts';
 import { decodeSecret } from '../../../lib/ops/index.ts';
 import { ArgoPolicy, type PolicyRequest, type PolicySubject } from './argo-policy.ts';
@@ -17,7 +17,8 @@ export interface PageAccessSources {
   readonly namespace: string;
   readonly configMaps: { readonly settings: Cache<ConfigMap>; readonly policy: Cache<ConfigMap> };
   readonly secrets: Cache<Secret>;
-  readonly project: (name: string) => AppProject | undefined;
+  /** All AppProjects of Argo CD. */
+  readonly projects: Cache<AppProject>;
   readonly isRevoked: (id: string) => Promise<boolean>;
   readonly proxies: TrustedProxies;
   readonly logger: Logger;
@@ -31,10 +32,12 @@ export class PageAccess {
   readonly #listeners = new Set<() => void>();
   #policy: ArgoPolicy | undefined;
   #secrets: Readonly<Record<string, string>> = {};
+  /** The policies of the projects that have roles. */
+  readonly #projects = new Map<string, string>();
 
   constructor(sources: PageAccessSources) {
     this.#sources = sources;
-    const { namespace, configMaps, secrets } = sources;
+    const { namespace, configMaps, secrets, projects } = sources;
     const all = (heard: () => void) => ({ added: heard, updated: heard, deleted: heard });
     configMaps.policy.subscribe(all(() => this.#readPolicy()));
     configMaps.settings.subscribe(all(() => this.#changed()));
@@ -46,6 +49,26 @@ export class PageAccess {
       }
     };
     secrets.subscribe({ added: readSecret, updated: (_old, now) => readSecret(now), deleted: readSecret });
+    secrets.subscribe({
+      updated: (old, now) => {
+        if (placeOf(old) !== placeOf(now)) {
+          this.#changed();
+        }
+      },
+    });
+    const readProject = ({ metadata: { name } }: AppProject) => {
+      const project = projects.get({ namespace, name });
+      const policies = project === undefined ? '' : projectPolicies(project);
+      if (policies !== (this.#projects.get(name) ?? '')) {
+        if (policies === '') {
+          this.#projects.delete(name);
+        } else {
+          this.#projects.set(name, policies);
+        }
+        this.#changed();
+      }
+    };
+    projects.subscribe({ added: readProject, updated: (_old, now) => readProject(now), deleted: readProject });
     this.#readPolicy();
   }
 
@@ -71,9 +94,13 @@ export class PageAccess {
     return extensionCaller((name) => request.header(name), this.#secrets);
   }
 
-  /** Whether the subject may get every cluster, whatever it is called. */
+  /** Whether it is certain that the subject may get every cluster, whatever it is called, and whatever project it belongs to. */
   seesAllClusters(subject: PolicySubject): boolean {
-    return this.#policy?.allowsAllClusters(subject) ?? false;
+    const policy = this.#policy;
+    return (
+      policy?.allowsAllClusters(subject) === true &&
+      ![...this.#projects].some(([name, policies]) => policy.mayDeny({ name, policies }))
+    );
   }
 
   /** Whether the subject may get a cluster, by its cluster Secret. */
@@ -92,9 +119,8 @@ export class PageAccess {
   #allows(subject: PolicySubject, request: PolicyRequest): boolean {
     // As Argo CD has it: also the first part of a cluster's URL may be the name of a project, and is none.
     const [name = '', ...rest] = request.object.split('/');
-    const project = rest.length === 0 ? undefined : this.#sources.project(name);
-    const policies = project === undefined ? undefined : { name, policies: projectPolicies(project) };
-    return this.#policy?.allows(subject, request, policies) ?? false;
+    const policies = rest.length === 0 ? undefined : this.#projects.get(name);
+    return this.#policy?.allows(subject, request, policies === undefined ? undefined : { name, policies }) ?? false;
   }
 
   #settings(): Readonly<Record<string, string>> {
@@ -123,6 +149,15 @@ export class PageAccess {
       listener();
     }
   }
+}
+
+/** What stands for the cluster of a Secret in policies. Empty for any other Secret. */
+function placeOf(secret: Secret): string {
+  if (secret.metadata.labels?.[wellKnown.secretTypeLabel] !== 'cluster') {
+    return '';
+  }
+  const { project = '', server = '' } = decodeSecret(secret);
+  return `${project}/${server}`;
 }
 
 /** The policies of a project's roles, and the roles of groups, as Argo CD adds them to its own. */

@@ -101,7 +101,7 @@ export async function serveMadeUpFleet(
     namespace,
     configMaps: { settings: settings.cache, policy: policy.cache },
     secrets: secrets.cache,
-    project: () => undefined,
+    projects: { get: () => undefined, subscribe: () => () => undefined },
     isRevoked: options.isRevoked ?? (async () => false),
     proxies: options.proxies ?? { loopback: false, names: new Set() },
     logger,
