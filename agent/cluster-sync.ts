@@ -13,6 +13,7 @@ import {
   replicateGpgKeys,
   replicateRepositories,
   sameNamespaces,
+  warnOfUnreadableEntries,
 } from '../lib/argocd/index.ts';
 import type { AgentMode } from '../lib/auth/index.ts';
 import type { Logger } from '../lib/base/index.ts';
@@ -65,6 +66,7 @@ export function agentSync(options: {
       runtime,
     });
   }
+  warnOfUnreadableEntries('allowed-namespaces', flags['allowed-namespaces'], logger);
   const kept = new KeptApplications(local);
   const adoptionPolicy = flags['adoption-policy'] as 'always' | 'never';
   return new AgentSync({

@@ -23,6 +23,7 @@ import {
   type RepositorySecret,
   sameNamespaces,
   VirtualProjects,
+  warnOfUnreadableEntries,
   withoutMirrors,
 } from '../lib/argocd/index.ts';
 import { type Logger, labelSelector } from '../lib/base/index.ts';
@@ -100,6 +101,7 @@ export function hubSync(options: {
   const { tracer, delivered } = options;
   const runtime = { ...processRuntime(logger), delivered, context: tracer && (() => tracer.keep()) };
   const store = detailedStores({ client, fieldManager: principalFieldManager, detail, logger });
+  warnOfUnreadableEntries('allowed-namespaces', flags['allowed-namespaces'], logger);
   const selects = labelSelector(flags['label-selector']);
   // The cache of Applications is restricted by the same selector; what has left it is read.
   const routing = { namespace, allowedNamespaces: flags['allowed-namespaces'], mapping, selects };

@@ -1,3 +1,4 @@
+import { warnOfUnreadableEntries } from '../../lib/argocd/index.ts';
 import { command, createLogger, intFlag, listFlag, stringFlag } from '../../lib/ops/index.ts';
 import { daemonFlags, logOptionsOf, runDaemon } from '../daemon/index.ts';
 import { BasicController } from './controller.ts';
@@ -38,6 +39,7 @@ export const basicCommand = command({
     for (const warning of parsed.warnings) {
       logger.warn(warning);
     }
+    warnOfUnreadableEntries('application-namespaces', flags['application-namespaces'], logger);
     await runDaemon({
       flags,
       env,

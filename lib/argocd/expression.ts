@@ -1,5 +1,6 @@
 import { setFlagsFromString } from 'node:v8';
 import { createContext, Script } from 'node:vm';
+import { dotNetExpression } from './dot-net-expression.ts';
 
 /** Processor time in which one list of expressions is searched. The expressions that people write take microseconds. */
 const budgetMs = 50;
@@ -70,6 +71,16 @@ export function matchesAnyExpression(entries: readonly string[], text: string): 
   return false;
 }
 
+/** Whether an entry of a list is a regular expression: it stands between slashes. */
+export function isExpression(entry: string): boolean {
+  return entry.length >= 3 && entry.startsWith('/') && entry.endsWith('/');
+}
+
+/** Whether an entry between slashes is understood. */
+export function isReadableExpression(entry: string): boolean {
+  return entryOf(entry.slice(1, -1)).expression !== undefined;
+}
+
 /** The processor time of one call. */
 class Budget {
   readonly #endMs = threadMs() + budgetMs;
@@ -121,7 +132,7 @@ function threadMs(): number {
 
 function* expressionsOf(entries: readonly string[]): Iterable<Entry> {
   for (const entry of entries) {
-    if (entry.length >= 3 && entry.startsWith('/') && entry.endsWith('/')) {
+    if (isExpression(entry)) {
       const expression = entryOf(entry.slice(1, -1));
       if (performance.now() >= expression.restsUntil) {
         yield expression;
@@ -146,9 +157,5 @@ function compile(source: string): RegExp | undefined {
   if (source.length > longestExpression) {
     return undefined;
   }
-  try {
-    return new RegExp(source, 'u');
-  } catch {
-    return undefined;
-  }
+  return dotNetExpression(source);
 }

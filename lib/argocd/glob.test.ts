@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { matchesGlob } from './glob.ts';
+import { isGlob, matchesGlob, unreadableEntries } from './glob.ts';
 import { matchesAny } from './index.ts';
 
 test.each([
@@ -98,3 +98,45 @@ test.each([
 ])('with a separator, %j and %j: %s', (pattern, text, expected) =>
   expect(matchesGlob(pattern, text, '/')).toBe(expected),
 );
+
+test.each([
+  ['/^team\\-[a-z]+$/', 'team-a', true],
+  ['/(?i)^TEAM-/', 'team-a', true],
+  ['/\\Ateam-a\\z/', 'team-a', true],
+  ['/\\Ateam\\z/', 'team-a', false],
+  ['/^prod\\:/', 'prod:', true],
+  ['/^a$|^team\\-b$/', 'team-b', true],
+  ['/^team\\_a$/', 'team_a', true],
+  ['/^[\\w\\-]+$/', 'team-a', true],
+  ['/^[]a]+$/', 'a]', true],
+  ['/^[^]a]+$/', 'b', true],
+  ['/^a{x}]$/', 'a{x}]', true],
+  ['/^a{,2}$/', 'a{,2}', true],
+  ['/^a(?#or b)$/', 'a', true],
+  ['/^team-(?!b)/', 'team-a', true],
+  ['/(?i)^TEAM-(/', 'team-a', false],
+  ['/^[a-z-[aeiou]]$/', 'b', false],
+])('the expression %s is read as Argo CD reads it: %s', (entry, text, matches) => {
+  expect(matchesAny([entry], text)).toBe(matches);
+});
+
+test.each(['team-[a-z0-9]', '[a-]', '[]a]', '[]', '[a-cx]', '[z-a]', '[a'])('%s is no glob to Argo CD', (pattern) => {
+  expect(isGlob(pattern)).toBe(false);
+  for (const text of ['team-a', 'team-0', 'team-z', 'a', '-', ']', pattern]) {
+    expect(matchesGlob(pattern, text), text).toBe(false);
+  }
+});
+
+test('a class has a range, or characters of which \\ takes one as it is', () => {
+  const matching = (pattern: string) => ['a', '-', ']', '!', '\\', 'B'].filter((text) => matchesGlob(pattern, text));
+  expect(matching('[\\]a]')).toEqual(['a', ']']);
+  expect(matching('[-a]')).toEqual(['a', '-']);
+  expect(matching('[!-a]')).toEqual([']', '!', '\\', 'B']);
+  expect(matching('[A-]]')).toEqual([']', '\\', 'B']);
+  expect(matching('[]-a]')).toEqual(['a', ']']);
+});
+
+test('entries that cannot be read are told apart', () => {
+  const entries = ['team-*', 'team-[a-z0-9]', '/^team/', '/(/', '/[a-z-[b]]/'];
+  expect(unreadableEntries(entries)).toEqual(['team-[a-z0-9]', '/(/', '/[a-z-[b]]/']);
+});

@@ -1,4 +1,4 @@
-import { matchesAnyExpression } from './expression.ts';
+import { isExpression, isReadableExpression, matchesAnyExpression } from './expression.ts';
 
 /**
  * Whether a text matches a glob of Argo CD (gobwas/glob): `*` and `**` any characters, `?` one, `[abc]`, `[a-z]`, `[!a]` one
@@ -33,6 +33,23 @@ export function isGlob(pattern: string): boolean {
  */
 export function matchesAny(entries: readonly string[], text: string): boolean {
   return entries.some((entry) => matchesGlob(entry, text)) || matchesAnyExpression(entries, text);
+}
+
+/** Which entries of a list {@link matchesAny} cannot read: they match nothing. */
+export function unreadableEntries(entries: readonly string[]): string[] {
+  return entries.filter((entry) => (isExpression(entry) ? !isReadableExpression(entry) : !isGlob(entry)));
+}
+
+/** Says once which entries of a flag cannot be read. Argo CD passes over them, too. */
+export function warnOfUnreadableEntries(
+  flag: string,
+  entries: readonly string[],
+  log: { warn(fields: object, message: string): void },
+): void {
+  for (const entry of unreadableEntries(entries)) {
+    const hint = 'write a glob, or a regular expression between slashes; a class has one range or a list: [a-z], [abc]';
+    log.warn({ entry, hint }, `--${flag}: an entry matches nothing, because it cannot be read`);
+  }
 }
 
 type Part =
@@ -201,18 +218,41 @@ function alternatives(parser: Parser, depth: number): Part | undefined {
   }
 }
 
+/**
+ * Reads a class after its `[`. To Argo CD it is either one range, `[a-z]`, or a list of characters, in which `\` takes the next
+ * one as it is: `[a-z0-9]` is no glob, and neither are `[a-]` and `[]a]`.
+ */
 function characterClass(parser: Parser): Part | undefined {
-  const end = parser.pattern.indexOf(']', parser.at + 1);
-  if (end < 0) {
-    return undefined;
+  const { pattern } = parser;
+  const isNegated = pattern[parser.at] === '!';
+  if (isNegated) {
+    parser.at++;
   }
-  const all = parser.pattern.slice(parser.at, end);
-  parser.at = end + 1;
-  const isNegated = all[0] === '!';
-  const body = isNegated ? all.slice(1) : all;
-  const [from, dash, to] = body;
-  if (body.length === 3 && dash === '-' && from !== undefined && to !== undefined) {
-    return from > to ? undefined : { is: 'one', fits: (one) => (one >= from && one <= to) !== isNegated };
+  const [from, dash, to] = pattern.slice(parser.at, parser.at + 3);
+  if (dash === '-') {
+    parser.at += 4;
+    return from === undefined || to === undefined || pattern[parser.at - 1] !== ']' || from > to
+      ? undefined
+      : { is: 'one', fits: (one) => (one >= from && one <= to) !== isNegated };
   }
-  return body.length === 0 ? undefined : { is: 'one', fits: (one) => body.includes(one) !== isNegated };
+  const characters = listedCharacters(parser);
+  return characters === undefined || characters.size === 0
+    ? undefined
+    : { is: 'one', fits: (one) => characters.has(one) !== isNegated };
+}
+
+/** Reads the characters of a class and its `]`. */
+function listedCharacters(parser: Parser): Set<string> | undefined {
+  const characters = new Set<string>();
+  for (;;) {
+    const character = parser.pattern[parser.at++];
+    if (character === ']') {
+      return characters;
+    }
+    const listed = character === '\\' ? parser.pattern[parser.at++] : character;
+    if (listed === undefined) {
+      return undefined;
+    }
+    characters.add(listed);
+  }
 }

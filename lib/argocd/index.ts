@@ -24,7 +24,7 @@ export type { MirrorAdoptionPolicy } from './autonomous/hub/mirror-plan.ts';
 export { mirrorProject, projectObjection } from './autonomous/mirror.ts';
 export { type ListedResource, resourceListChecksum, specChecksum } from './checksums.ts';
 export { isReservedClusterLabel } from './cluster-labels.ts';
-export { matchesAny, matchesGlob } from './glob.ts';
+export { matchesAny, matchesGlob, warnOfUnreadableEntries } from './glob.ts';
 export { parseGlobalProjects } from './global-projects.ts';
 export { configMapSchema, type GpgKeys, gpgKeysName, isGpgKeys } from './gpg-keys.ts';
 export { impersonatedUser } from './impersonation.ts';
