@@ -78,7 +78,9 @@ test("Argo CD's ConfigMap defines how objects are marked", () => {
   expect(trackingOf({ 'application.resourceTrackingMethod': 'label', 'application.instanceLabelKey': 'app' })).toEqual({
     method: 'label',
     labelKey: 'app',
+    installationId: '',
   });
+  expect(trackingOf({ installationID: 'two' })).toEqual({ ...defaultTracking, installationId: 'two' });
   expect(() => trackingOf({ 'application.resourceTrackingMethod': 'magic' })).toThrow(
     /resourceTrackingMethod.*"magic"/,
   );
@@ -92,6 +94,29 @@ test.each([
   [{ labels: { 'app.kubernetes.io/instance': 'web' } }, 'annotation', undefined],
   [{ labels: { 'app.kubernetes.io/instance': 'web' } }, 'label', 'web'],
   [{ annotations: { 'argocd.argoproj.io/tracking-id': 'web:x' } }, 'label', undefined],
+  [{ annotations: { 'argocd.argoproj.io/tracking-id': 'web' } }, 'annotation', undefined],
+  [{ annotations: { 'argocd.argoproj.io/tracking-id': 'web:apps/Deployment' } }, 'annotation', undefined],
+  [{ annotations: { 'argocd.argoproj.io/tracking-id': 'web:Deployment:a/web' } }, 'annotation', undefined],
+  [{ annotations: { 'argocd.argoproj.io/tracking-id': 'web:apps/Deployment:a/b/c' } }, 'annotation', undefined],
+  [{ annotations: { 'argocd.argoproj.io/tracking-id': 'web:/Role:a/system:web' } }, 'annotation', 'web'],
 ] as const)('the mark of %o by %s is of %s', (metadata, method, instance) => {
   expect(instanceOf({ metadata }, { ...defaultTracking, method })).toBe(instance);
+});
+
+test('the mark of another Argo CD is none', () => {
+  const id = 'web:apps/Deployment:a/web';
+  const marked = (installation?: string) => ({
+    metadata: {
+      annotations: {
+        'argocd.argoproj.io/tracking-id': id,
+        ...(installation === undefined ? {} : { 'argocd.argoproj.io/installation-id': installation }),
+      },
+    },
+  });
+  const own = { ...defaultTracking, installationId: 'one' };
+  expect(instanceOf(marked('one'), own)).toBe('web');
+  expect(instanceOf(marked('two'), own)).toBeUndefined();
+  expect(instanceOf(marked(), own)).toBeUndefined();
+  expect(instanceOf(marked('two'), defaultTracking)).toBeUndefined();
+  expect(instanceOf(marked(''), defaultTracking)).toBe('web');
 });

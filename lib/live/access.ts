@@ -79,14 +79,23 @@ function isOn(value: string | null): boolean {
   return value !== null && !/^(0|false)$/i.test(value);
 }
 
-/** How Argo CD marks the objects that it manages: `application.resourceTrackingMethod` and `application.instanceLabelKey` of `argocd-cm`. */
+/**
+ * How Argo CD marks the objects that it manages: `application.resourceTrackingMethod`, `application.instanceLabelKey` and
+ * `installationID` of `argocd-cm`.
+ */
 export interface Tracking {
   readonly method: 'annotation' | 'annotation+label' | 'label';
   readonly labelKey: string;
+  /** Tells its objects from those of another Argo CD that has Applications of the same names. */
+  readonly installationId: string;
 }
 
 /** Argo CD's defaults when `argocd-cm` sets nothing. */
-export const defaultTracking: Tracking = { method: 'annotation', labelKey: 'app.kubernetes.io/instance' };
+export const defaultTracking: Tracking = {
+  method: 'annotation',
+  labelKey: 'app.kubernetes.io/instance',
+  installationId: '',
+};
 
 /**
  * Reads `argocd-cm`.
@@ -99,7 +108,11 @@ export function trackingOf(data: Readonly<Record<string, string>> | undefined): 
       `ConfigMap argocd-cm: application.resourceTrackingMethod must be annotation, annotation+label or label, not ${JSON.stringify(method)}`,
     );
   }
-  return { method, labelKey: data?.['application.instanceLabelKey'] || defaultTracking.labelKey };
+  return {
+    method,
+    labelKey: data?.['application.instanceLabelKey'] || defaultTracking.labelKey,
+    installationId: data?.installationID ?? '',
+  };
 }
 
 interface Tracked {
@@ -109,16 +122,22 @@ interface Tracked {
   };
 }
 
+const installationAnnotation = 'argocd.argoproj.io/installation-id';
+
 /**
  * The instance name of the Application that an object is marked with: its name, or `<namespace>_<name>` for one outside of Argo
- * CD's own namespace. Undefined for an object without mark.
+ * CD's own namespace. Undefined for an object without mark, with one that is not complete, or with that of another Argo CD. The
+ * rule is Argo CD's (`GetAppName`).
  */
-export function instanceOf(object: Tracked, { method, labelKey }: Tracking): string | undefined {
+export function instanceOf(object: Tracked, { method, labelKey, installationId }: Tracking): string | undefined {
   const { labels, annotations } = object.metadata ?? {};
   if (method === 'label') {
     return labels?.[labelKey] || undefined;
   }
-  // <instance>:<group>/<kind>:<namespace>/<name>
-  const [instance] = annotations?.[wellKnown.trackingAnnotation]?.split(':') ?? [];
-  return instance || undefined;
+  if ((annotations?.[installationAnnotation] ?? '') !== installationId) {
+    return undefined;
+  }
+  // <instance>:<group>/<kind>:<namespace>/<name>, where the name may have colons.
+  const id = /^([^:]*):[^:/]*\/[^:/]*:[^/]*\/[^/]*$/s.exec(annotations?.[wellKnown.trackingAnnotation] ?? '');
+  return id?.[1] || undefined;
 }
