@@ -8,10 +8,16 @@ import {
   isSkipped,
   isUntouchedDefault,
   ownerOfMirror,
+  type ProjectSurroundings,
   permitsSource,
   projectOfRepository,
+  projectScope,
+  projectSurroundings,
   type RepositorySecret,
+  readableGlobalProjects,
   repositoryUrls,
+  virtualProject,
+  withOwnRepositories,
 } from '../../lib/argocd/index.ts';
 import { isEqual, wellKnown } from '../../lib/base/index.ts';
 import type { Secret } from '../../lib/kube/index.ts';
@@ -32,6 +38,16 @@ interface Delivery {
   readonly isFor: (secret: Repository, agent: string) => boolean;
 }
 
+/** What the hub's Argo CD adds to AppProjects. */
+function surroundingsOf({ configMaps, appProjects, secrets }: Facts): ProjectSurroundings {
+  const settings = configMaps.find(({ metadata }) => metadata.name === 'argocd-cm')?.data ?? {};
+  return projectSurroundings({
+    globalProjects: readableGlobalProjects(settings.globalProjects),
+    project: (name) => appProjects.find(({ metadata }) => metadata.name === name),
+    scopes: secrets.flatMap((secret) => projectScope(secret as Repository) ?? []),
+  });
+}
+
 function deliveryOf(hub: Facts): Delivery {
   const { namespace } = hub;
   const params = paramsOf(hub);
@@ -40,15 +56,15 @@ function deliveryOf(hub: Facts): Delivery {
   const selects = selectorOf(hub);
   const project = (name: string) =>
     hub.appProjects.find((one) => one.metadata.name === name && ownerOfMirror(one) === undefined);
-  const target = (agent: string) => ({
-    agent,
-    clusters: hub.secrets
-      .filter(({ metadata: { labels = {} } }) => labels[wellKnown.agentNameLabel] === agent)
-      .map((secret) => {
-        const { name = '', server = '' } = decodeSecret(secret);
-        return { name: name || server, server: server.replace(/\/+$/, '') };
-      }),
-  });
+  const around = surroundingsOf(hub);
+  const target = (agent: string) => {
+    const own = hub.secrets.filter(({ metadata: { labels = {} } }) => labels[wellKnown.agentNameLabel] === agent);
+    const clusters = own.map((secret) => {
+      const { name = '', server = '' } = decodeSecret(secret);
+      return { name: name || server, server: server.replace(/\/+$/, '') };
+    });
+    return { agent, clusters, projects: own.map((secret) => decodeSecret(secret).project ?? '') };
+  };
   const applications = new Map<string, ReturnType<typeof applicationsOf>>();
   const applicationsFor = (agent: string) => {
     const known = applications.get(agent) ?? applicationsOf(hub, agent);
@@ -59,11 +75,14 @@ function deliveryOf(hub: Facts): Delivery {
   const isUsed = (secret: Repository, agent: string) =>
     applicationsFor(agent).some(({ metadata, spec = {} }) => {
       const own = project(spec.project || 'default');
+      if (own === undefined) {
+        return false;
+      }
+      const virtual = withOwnRepositories(virtualProject(own, around), around);
       return (
-        own !== undefined &&
-        (isProjectForAgent(own, target(agent), mapping) || isUntouchedDefault(own)) &&
+        (isProjectForAgent(virtual, target(agent), mapping) || isUntouchedDefault(own)) &&
         (metadata.namespace === namespace || admitsNamespace(own, metadata.namespace ?? '')) &&
-        repositoryUrls(spec).some((url) => isForRepository(secret, url) && permitsSource(own, url))
+        repositoryUrls(spec).some((url) => isForRepository(secret, url) && permitsSource(virtual, url))
       );
     });
   const candidates = (hub.secrets as readonly Repository[]).filter(
@@ -78,9 +97,11 @@ function deliveryOf(hub: Facts): Delivery {
     project,
     isFor: (secret, agent) => {
       const name = projectOfRepository(secret);
-      return name === undefined
-        ? isUsed(secret, agent)
-        : isRepositoryForAgent(secret, project(name), target(agent), mapping);
+      if (name === undefined) {
+        return isUsed(secret, agent);
+      }
+      const own = project(name);
+      return isRepositoryForAgent(secret, own && virtualProject(own, around), target(agent), mapping);
     },
   };
 }

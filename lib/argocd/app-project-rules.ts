@@ -83,7 +83,9 @@ export function projectForAgent(project: AppProject, target: ProjectTarget, mapp
 }
 
 function localDestinations(destinations: readonly Destination[], target: ProjectTarget): Destination[] {
-  const local = destinations.flatMap((one): readonly Destination[] => localDestination(one, target) ?? []);
+  const local = destinations
+    .map((destination) => localDestination(destination, target))
+    .filter((destination) => destination !== undefined);
   return [...new Map(local.map((one) => [canonicalJson(one), one])).values()];
 }
 

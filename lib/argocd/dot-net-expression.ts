@@ -53,7 +53,7 @@ function pieceAt(source: string, at: number): Piece | undefined {
       return { text: `\\${character}`, length: 1 };
     case '(': {
       const [comment] = /^\(\?#[^)]*\)/.exec(source.slice(at)) ?? [];
-      return comment === undefined ? { text: '(', length: 1 } : { text: '(?:)', length: comment.length };
+      return comment === undefined ? { text: '(', length: 1 } : { text: '', length: comment.length };
     }
     default:
       return { text: character, length: 1 };

@@ -28,6 +28,15 @@ export function parseGlobalProjects(text: string | undefined): GlobalProject[] {
   return text === undefined || text === '' ? [] : globalProjects.parse(parse(text, { version: '1.1' }) ?? []);
 }
 
+/** As {@link parseGlobalProjects}, and none for what cannot be read. */
+export function readableGlobalProjects(text: string | undefined): GlobalProject[] {
+  try {
+    return parseGlobalProjects(text);
+  } catch {
+    return [];
+  }
+}
+
 /** Go's JSON finds a field whatever the case of its letters. */
 const fields = (value: unknown) =>
   value !== null && typeof value === 'object' && !Array.isArray(value)
@@ -36,7 +45,10 @@ const fields = (value: unknown) =>
 
 const object = <S extends z.ZodRawShape>(shape: S) => z.preprocess(fields, z.object(shape).optional());
 /** Argo CD's YAML makes texts of numbers and booleans where a text is due. */
-const text = z.union([z.string(), z.number(), z.boolean()]).transform(String).optional();
+const text = z
+  .union([z.string(), z.number(), z.boolean()])
+  .nullish()
+  .transform((value) => String(value ?? ''));
 const list = <S extends z.ZodType>(item: S) =>
   z.preprocess((value) => value ?? [], z.array(item)) as unknown as z.ZodType<z.output<S>[]>;
 
@@ -47,12 +59,20 @@ const requirement = object({ key: text, operator: text, values: list(text) }).tr
 }));
 
 const selector = object({
-  matchlabels: z.preprocess((value) => value ?? {}, z.record(z.string(), z.preprocess((one) => one ?? '', text))),
+  matchlabels: z.preprocess(
+    (value) => value ?? {},
+    z.record(
+      z.string(),
+      z.preprocess((one) => one ?? '', text),
+    ),
+  ),
   matchexpressions: list(requirement),
-}).transform((one): LabelSelector => ({
-  matchLabels: Object.fromEntries(Object.entries(one?.matchlabels ?? {}).map(([key, value]) => [key, value ?? ''])),
-  matchExpressions: one?.matchexpressions ?? [],
-}));
+}).transform(
+  (one): LabelSelector => ({
+    matchLabels: Object.fromEntries(Object.entries(one?.matchlabels ?? {}).map(([key, value]) => [key, value ?? ''])),
+    matchExpressions: one?.matchexpressions ?? [],
+  }),
+);
 
 const globalProjects = list(
   object({ projectname: text, labelselector: selector }).transform((one) => ({

@@ -25,7 +25,7 @@ export { mirrorProject, projectObjection } from './autonomous/mirror.ts';
 export { type ListedResource, resourceListChecksum, specChecksum } from './checksums.ts';
 export { isReservedClusterLabel } from './cluster-labels.ts';
 export { matchesAny, matchesGlob, warnOfUnreadableEntries } from './glob.ts';
-export { parseGlobalProjects } from './global-projects.ts';
+export { readableGlobalProjects } from './global-projects.ts';
 export { configMapSchema, type GpgKeys, gpgKeysName, isGpgKeys } from './gpg-keys.ts';
 export { impersonatedUser } from './impersonation.ts';
 export { ApplicationCopies, type ApplicationCopiesOptions } from './managed/cluster/application-copies.ts';

@@ -85,12 +85,28 @@ describe('what Argo CD means by a destination', () => {
 
   test('a namespace that is denied by a name alone only is not permitted', () => {
     expect(permits([{ name: 'prod', namespace: '!a' }], 'a')).toBe(false);
-    expect(permits([{ name: 'prod', namespace: '!a' }, { name: 'prod', namespace: 'a' }], 'a')).toBe(true);
+    expect(
+      permits(
+        [
+          { name: 'prod', namespace: '!a' },
+          { name: 'prod', namespace: 'a' },
+        ],
+        'a',
+      ),
+    ).toBe(true);
   });
 
   test('an entry that denies by its name permits by its server', () => {
     expect(permits([{ name: '!prod', server: '*', namespace: 'a' }], 'a')).toBe(true);
-    expect(permits([{ server: '*', namespace: '*' }, { name: '!prod', server: '*', namespace: 'a' }], 'b')).toBe(false);
+    expect(
+      permits(
+        [
+          { server: '*', namespace: '*' },
+          { name: '!prod', server: '*', namespace: 'a' },
+        ],
+        'b',
+      ),
+    ).toBe(false);
   });
 });
 

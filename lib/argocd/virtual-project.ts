@@ -33,9 +33,11 @@ const inherited = [
  * from global projects. Without its own repositories: {@link withOwnRepositories}.
  */
 export function virtualProject(project: AppProject, surroundings: ProjectSurroundings): AppProject {
-  const own = surroundings.clustersOf(project.metadata.name).flatMap(({ server, namespaces }) =>
-    (namespaces.length === 0 ? ['*'] : namespaces).map((namespace) => ({ server, namespace })),
-  );
+  const own = surroundings
+    .clustersOf(project.metadata.name)
+    .flatMap(({ server, namespaces }) =>
+      (namespaces.length === 0 ? ['*'] : namespaces).map((namespace) => ({ server, namespace })),
+    );
   const globals = surroundings.globalProjectsFor(project);
   if (own.length === 0 && globals.length === 0) {
     return project;

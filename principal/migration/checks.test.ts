@@ -95,6 +95,16 @@ test.each<[string, MovingApplication, Partial<ApplicationFacts>]>([
     application(),
     { project: { metadata: { name: 'shop' }, spec: { destinations: [{ name: 'edge', namespace: '*' }] } } },
   ],
+  [
+    'AppProject shop permits only clusters of its own: set project: shop in Secret argocd/secret-edge-agent',
+    application(),
+    {
+      project: {
+        metadata: { name: 'shop' },
+        spec: { destinations: [{ name: 'edge-agent', namespace: '*' }], permitOnlyProjectScopedClusters: true },
+      },
+    },
+  ],
   ['AppProject shop is not on the cluster', application(), { isProjectOnCluster: false }],
   ['the cluster has another Application argocd/shop', application(), { occupant: application() }],
 ])('%s', (text, moving, change) => {

@@ -10,6 +10,7 @@ import {
 } from '../../lib/argocd/index.ts';
 import { wellKnown } from '../../lib/base/index.ts';
 import { keyOf, type Lease, type Secret } from '../../lib/kube/index.ts';
+import { decodeSecret } from '../../lib/ops/index.ts';
 import type { KnownCluster } from './direct-cluster.ts';
 import { isBusy, type MovingApplication, stateOf } from './objects.ts';
 
@@ -101,7 +102,7 @@ function trackingMethod({ settings, version }: TrackingSettings): string {
 /** What the checks of one Application look at. */
 export interface ApplicationFacts {
   readonly agent: KnownCluster;
-  /** The hub's project of the Application. */
+  /** The hub's project of the Application, as Argo CD uses it. */
   readonly project: AppProject | undefined;
   /** Whether the cluster has a project of this name. */
   readonly isProjectOnCluster: boolean;
@@ -175,14 +176,22 @@ function projectFindings(
     return [`the hub has no AppProject ${name}`];
   }
   const destination = { name: agent.name, server: agent.server, namespace: spec.destination?.namespace ?? '' };
-  const target = { agent: agent.agent, clusters: [{ name: agent.name, server: agent.server }] };
+  const target = {
+    agent: agent.agent,
+    clusters: [{ name: agent.name, server: agent.server }],
+    projects: [decodeSecret(agent.secret).project ?? ''],
+  };
   if (!permitsDestination(project, destination)) {
     return [
       `AppProject ${name} does not permit the destination: add {name: ${agent.name}, namespace: ${destination.namespace || "'*'"}} to its destinations`,
     ];
   }
   if (!isUntouchedDefault(project) && !isProjectForAgent(project, target, 'destination')) {
-    return [`AppProject ${name} does not go to the agent: a destination must have name: ${agent.name}`];
+    return [
+      project.spec.permitOnlyProjectScopedClusters === true && !target.projects.includes(name)
+        ? `AppProject ${name} permits only clusters of its own: set project: ${name} in Secret ${keyOf(agent.secret.metadata)}`
+        : `AppProject ${name} does not go to the agent: a destination must have name: ${agent.name}`,
+    ];
   }
   return isProjectOnCluster ? [] : [`AppProject ${name} is not on the cluster: look at the log of the agent`];
 }

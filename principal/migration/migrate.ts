@@ -1,4 +1,13 @@
-import { projectOfRepository, sameNamespaces, versionOfImage } from '../../lib/argocd/index.ts';
+import {
+  projectOfRepository,
+  projectScope,
+  projectSurroundings,
+  type RepositorySecret,
+  readableGlobalProjects,
+  sameNamespaces,
+  versionOfImage,
+  virtualProject,
+} from '../../lib/argocd/index.ts';
 import { wellKnown } from '../../lib/base/index.ts';
 import { kubeClient } from '../../lib/bridge/index.ts';
 import {
@@ -231,6 +240,16 @@ async function check(
   const isShared = (secret: Secret) =>
     params['principal.share-repositories'] === 'true' && projectOfRepository(secret) === undefined;
   const { toLocal } = sameNamespaces(namespace, far);
+  const hubProject = (name: string) => hubProjects.find(({ metadata }) => metadata.name === name);
+  const surroundings = projectSurroundings({
+    globalProjects: readableGlobalProjects(onHub.settings.globalProjects),
+    project: hubProject,
+    scopes: clusters.flatMap(({ secret }) => projectScope(secret as RepositorySecret) ?? []),
+  });
+  const projectNamed = (name: string) => {
+    const project = hubProject(name);
+    return project && virtualProject(project, surroundings);
+  };
   for (const application of candidates) {
     const { name } = application.metadata;
     const local = toLocal(application.metadata.namespace ?? '');
@@ -238,7 +257,7 @@ async function check(
     findings.push(
       ...checkApplication(application, {
         agent: target,
-        project: hubProjects.find((one) => one.metadata.name === project),
+        project: projectNamed(project),
         isProjectOnCluster: clusterProjects.some((one) => one.metadata.name === project),
         occupant: copies.find(({ metadata }) => metadata.namespace === local && metadata.name === name),
         repositories: { hub: hubRepositories.filter((one) => !isShared(one)), cluster: clusterRepositories },

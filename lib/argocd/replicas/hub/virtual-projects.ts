@@ -64,7 +64,8 @@ export class VirtualProjects {
 
   /** The projects that have one of these clusters to themselves. */
   ownersOf(clusters: readonly ArgoCluster[]): readonly string[] {
-    const owners = (this.#owners ??= ownersOf(this.#scopes.values()));
+    this.#owners ??= ownersOf(this.#scopes.values());
+    const owners = this.#owners;
     return clusters.flatMap(({ name, server }) => [name, server].flatMap((key) => [...(owners.get(key) ?? [])]));
   }
 
