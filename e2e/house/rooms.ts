@@ -84,6 +84,8 @@ export const testbedRooms: Rooms = {
   git: ['testbed'],
   network: [],
   random: [],
+  // Argo CD's own functions, asked line by line.
+  oracle: ['random', 'tools'],
   // A stand-in for Argo CD's application controller.
   'application-controller': [],
   redis: ['testbed', 'tools'],

@@ -65,6 +65,12 @@ export const catalogue = {
     variables: { 'github.com/argoproj/argo-cd/v3/common.version': '3.2.6' },
     seconds: 150,
   },
+  'argocd-oracle': {
+    folder: 'kubernetes-1.34',
+    goPackage: './argocd-oracle',
+    module: 'github.com/argoproj/argo-cd/v3',
+    seconds: 30,
+  },
   ocm: { folder: 'kubernetes-1.32', goPackage: './ocm', module: 'open-cluster-management.io/ocm', seconds: 130 },
   gopeer: { folder: 'gopeer', goPackage: '.', seconds: 10 },
   'redis-server': { folder: 'redis', goPackage: '.', seconds: 10 },

@@ -1,0 +1,1 @@
+export { type Compared, compareWithArgoCD, comparisonMs } from './oracle.ts';

@@ -1,0 +1,78 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { effort } from '../../lib/base/testing.ts';
+import { Random } from '../random/index.ts';
+import { toolPath } from '../tools/index.ts';
+
+/** A question to Argo CD's own functions, and what this project answers. */
+export interface Compared {
+  /** What e2e/tools/kubernetes-1.34/argocd-oracle is asked. */
+  readonly of: object;
+  readonly ours: unknown;
+  /** Whether ours may be what it is, given Argo CD's answer. Default: both are equal. */
+  readonly agrees?: (theirs: unknown) => boolean;
+}
+
+/** Limit of a test that compares, ms: a right takes Argo CD a millisecond and more. */
+export const comparisonMs = effort(180_000, 2 * 3_600_000);
+
+const batch = 5_000;
+
+/**
+ * Asks Argo CD's own functions random questions of one kind: some thousands, or a million in a thorough run.
+ * @returns the shortest question that is answered otherwise, with its seed; undefined when there is none
+ */
+export async function compareWithArgoCD(kind: string, make: (dice: Random) => Compared): Promise<object | undefined> {
+  const first = Number(process.env.SEED ?? 1);
+  const last = first + effort(5_000, 1_000_000);
+  const oracle = await start();
+  let found: { readonly size: number; readonly is: object } | undefined;
+  try {
+    for (let seed = first; seed < last; seed += batch) {
+      const questions = Array.from({ length: Math.min(batch, last - seed) }, (_, at) => make(new Random(seed + at)));
+      const answers = await oracle.ask(questions.map(({ of }) => ({ kind, of })));
+      for (const [at, { of, ours, agrees = (theirs: unknown) => equal(theirs, ours) }] of questions.entries()) {
+        const theirs = answers[at];
+        const size = JSON.stringify(of).length;
+        if (!agrees(theirs) && size < (found?.size ?? Number.POSITIVE_INFINITY)) {
+          found = { size, is: { seed: seed + at, of, theirs, ours } };
+        }
+      }
+    }
+  } finally {
+    await oracle.close();
+  }
+  return found?.is;
+}
+
+const equal = (a: unknown, b: unknown) => JSON.stringify(a) === JSON.stringify(b);
+
+async function start() {
+  const child: ChildProcess = spawn(await toolPath('argocd-oracle'), { stdio: ['pipe', 'pipe', 'inherit'] });
+  const { stdin, stdout } = child;
+  if (stdin === null || stdout === null) {
+    throw new Error('argocd-oracle has no pipes');
+  }
+  const ended = once(child, 'close');
+  const lines = createInterface({ input: stdout })[Symbol.asyncIterator]();
+  return {
+    async ask(questions: readonly object[]): Promise<unknown[]> {
+      // All lines at once: the program answers while it reads.
+      stdin.write(questions.map((question) => `${JSON.stringify(question)}\n`).join(''));
+      const answers: unknown[] = [];
+      for (const _ of questions) {
+        const { value, done } = await lines.next();
+        if (done === true) {
+          throw new Error('argocd-oracle has ended before it had answered');
+        }
+        answers.push(JSON.parse(value as string));
+      }
+      return answers;
+    },
+    async close(): Promise<void> {
+      stdin.end();
+      await ended;
+    },
+  };
+}

@@ -1,0 +1,1 @@
+// Lets go:linkname declare functions without a body.
