@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:tls';
 import { expect, test } from 'vitest';
-import { createChain } from '../../lib/pki/testing/chain.ts';
+import { createChain } from '../../e2e/certificate-chain/index.ts';
 import { certificateFaults } from './certificates.ts';
 import { networkFaults } from './network.ts';
 

@@ -86,6 +86,8 @@ export const testbedRooms: Rooms = {
   random: [],
   // Argo CD's own functions, asked line by line.
   oracle: ['random', 'tools'],
+  // A root, an issuing authority, and certificates of that.
+  'certificate-chain': [],
   // A stand-in for Argo CD's application controller.
   'application-controller': [],
   redis: ['testbed', 'tools'],

@@ -32,5 +32,5 @@ export { Semaphore } from './semaphore.ts';
 export { type ArchivedFile, tarOf } from './tar.ts';
 export { after, every, type IdleTimer, type TimerOptions, timeoutSignal, whenIdle } from './timer.ts';
 export { type RateLimit, TokenBucket } from './token-bucket.ts';
-export { type TrustOptions, trusting } from './trusting.ts';
+export { trusting } from './trusting.ts';
 export { wellKnown } from './well-known.ts';

@@ -1,5 +1,5 @@
 /** Options of a TLS context, as `node:tls` takes them. */
-export interface TrustOptions<A> {
+interface TrustOptions<A> {
   readonly ca?: A;
   readonly allowPartialTrustChain?: true;
 }

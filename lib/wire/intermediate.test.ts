@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from 'vitest';
+import { createChain } from '../../e2e/certificate-chain/index.ts';
 import { TokenAuthority } from '../auth/index.ts';
 import { isIssuedBy } from '../pki/index.ts';
-import { createChain } from '../pki/testing/chain.ts';
 import { runWireClient, serveWire } from './index.ts';
 import { createSigningKey } from './testing/certificates.ts';
 

@@ -3,15 +3,15 @@ import { annotations } from '../../lib/argocd/index.ts';
 import { aborted } from '../../lib/base/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import { ConnectionError, type KubeClient, type Lease } from '../../lib/kube/index.ts';
-import { ScriptedKind } from '../../lib/kube/testing.ts';
 import { createLogger } from '../../lib/ops/index.ts';
 import { SharedRole, type SharedRoleOptions } from './hub-role.ts';
 
-const recorded = (role: string): Lease => ({
+const recorded = (role: string, resourceVersion: string): Lease => ({
   metadata: {
     namespace: 'ns',
     name: 'argocd-agent.hub-role',
     uid: 'u',
+    resourceVersion,
     annotations: {
       [annotations.hubRole]: role,
       [annotations.preferredRole]: 'active',
@@ -22,11 +22,20 @@ const recorded = (role: string): Lease => ({
 
 test('after a restore of the API server the recorded role counts, though it is of a lower version', async () => {
   const stop = new AbortController();
-  const kind = new ScriptedKind<Lease>();
-  kind.put(recorded('active'));
-  const snapshot = kind.snapshot();
-  const stored = kind.put(recorded('standby'));
-  const client = Object.assign(kind, { get: async () => stored }) as unknown as KubeClient;
+  let lease = recorded('standby', '1000');
+  let isWatched = false;
+  let broken = Promise.withResolvers<never>();
+  const client = {
+    get: async () => lease,
+    listPage: async () => ({ items: [structuredClone(lease)], resourceVersion: lease.metadata.resourceVersion }),
+    watch: async () => ({
+      [Symbol.asyncIterator]: () => {
+        isWatched = true;
+        return { next: () => broken.promise };
+      },
+    }),
+  } as unknown as KubeClient;
+  stop.signal.addEventListener('abort', () => broken.reject(stop.signal.reason));
   const role = await SharedRole.open({
     client,
     namespace: 'ns',
@@ -37,8 +46,12 @@ test('after a restore of the API server the recorded role counts, though it is o
     failed: (error) => expect.fail(String(error)),
   });
   expect(role.current).toBe('standby');
-  await until(() => expect(kind.openWatches).toBe(1));
-  kind.breakWatches(new ConnectionError('reset', { code: 'ECONNRESET', sent: true }), () => kind.restore(snapshot));
+  await until(() => expect(isWatched).toBe(true));
+  lease = recorded('active', '500');
+  const { reject } = broken;
+  broken = Promise.withResolvers();
+  broken.promise.catch(() => undefined);
+  reject(new ConnectionError('reset', { code: 'ECONNRESET', sent: true }));
   await until(() => expect(role.current).toBe('active'));
   stop.abort();
 });

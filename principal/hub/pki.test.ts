@@ -83,7 +83,7 @@ test("renews the certificates in its cluster Secrets, and nobody else's", async 
   if (authority === undefined) {
     throw new Error('there is no authority');
   }
-  const { certificate, key } = await issueClient(authority, 'edge', new Date(Date.now() + 3_600_000));
+  const { certificate, key } = await issueClient(authority, 'edge', new Date(Date.now() - 3_600_000));
   const identity = { cert: certificate, key, ca: authorities };
   const entry = (agent: string) => ({ agent, address: 'proxy:9090', identity });
   hub.put(enrolledClusterSecret(namespace, entry('edge'), { mode: 'managed', labels: {}, managedBy: pkiManager }));

@@ -96,7 +96,7 @@ test('an exec plug-in gives the token, and is asked again after a refusal', asyn
   expect(await authorization()).toBe('Bearer token-1');
   credentials.invalidate();
   expect(await authorization()).toBe('Bearer token-2');
-  expect((await credentials.current()).tls).toEqual({ ca: Buffer.from('the ca') });
+  expect((await credentials.current()).tls).toEqual({ ca: Buffer.from('the ca'), allowPartialTrustChain: true });
 });
 
 test('files of KUBECONFIG are merged: the first that defines a name wins, those that are not there are left out', async () => {

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { createChain } from '../../pki/testing/chain.ts';
+import { createChain } from '../../../e2e/certificate-chain/index.ts';
 import { configMaps, KubeClient } from '../index.ts';
 
 test.each(['root', 'issuing'] as const)('an API server whose kubeconfig has the %s authority', async (trusted) => {

@@ -151,5 +151,7 @@ function agentOf(token: string): string {
  */
 function endOf(token: string): number {
   const { exp, iat } = decodeJwt(token);
-  return exp === undefined || iat === undefined ? Number.POSITIVE_INFINITY : performance.now() + (exp - iat) * 1_000;
+  // Without the time of issue there is only our own clock to count from.
+  const issuedAt = iat ?? Date.now() / 1_000;
+  return exp === undefined ? Number.POSITIVE_INFINITY : performance.now() + (exp - issuedAt) * 1_000;
 }
