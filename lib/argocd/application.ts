@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { absent, type Metadata, objectMeta, shortList, withoutUndefined } from './object.ts';
+import { absent, longList, type Metadata, objectMeta, withoutUndefined } from './object.ts';
 
 /** Where an Application deploys to. */
 export interface Destination {
@@ -81,7 +81,7 @@ const status = z.looseObject({
   operationState: absent(z.looseObject({ phase: absent(z.string()) })),
   health: absent(z.looseObject({ status: absent(z.string()) })),
   sync: absent(z.looseObject({ status: absent(z.string()) })),
-  conditions: absent(shortList(z.looseObject({ type: z.string(), message: z.string() }), 200)),
+  conditions: absent(longList(z.looseObject({ type: z.string(), message: z.string() }))),
 });
 
 /** Parses an Application that came from outside (API server or peer); unknown fields are preserved. */
@@ -94,26 +94,23 @@ export const applicationSchema = withoutUndefined<Application>(
   }),
 );
 
-/** Most destinations, or source namespaces, of a project. One for each cluster of a large fleet, and for some namespaces. */
-const mostEntries = 5_000;
-const texts = absent(shortList(z.string(), mostEntries));
+const texts = absent(longList(z.string()));
 
 /** Parses an AppProject that came from outside; unknown fields are preserved. */
 export const appProjectSchema = withoutUndefined<AppProject>(
   z.looseObject({
     metadata: objectMeta,
     spec: z.looseObject({
-      sourceNamespaces: absent(shortList(z.string(), mostEntries)),
-      destinations: absent(shortList(destination, mostEntries)),
+      sourceNamespaces: texts,
+      destinations: absent(longList(destination)),
       roles: absent(z.array(z.unknown())),
       syncWindows: absent(
-        shortList(
+        longList(
           z.looseObject({ applications: texts, namespaces: texts, clusters: texts, andOperator: absent(z.boolean()) }),
-          mostEntries,
         ),
       ),
       destinationServiceAccounts: absent(
-        shortList(z.looseObject({ server: z.string(), namespace: absent(z.string()) }), mostEntries),
+        longList(z.looseObject({ server: z.string(), namespace: absent(z.string()) })),
       ),
     }),
   }),

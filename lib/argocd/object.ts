@@ -19,11 +19,23 @@ export const absent = <S extends z.ZodType>(schema: S) =>
   z.preprocess((value) => (value === null ? undefined : value), schema.optional());
 
 /**
- * A list of at most `most` items. Its length is looked at first: checking the items of a long list takes seconds, and each
- * item that is not as expected adds to the error.
+ * A list of any length: the size of what it came in bounds it, as with Argo CD. It is checked up to the first item that is
+ * not as expected, since each would add to the error.
  */
-export const shortList = <S extends z.ZodType>(item: S, most: number) =>
-  z.array(z.unknown()).max(most).pipe(z.array(item));
+export const longList = <S extends z.ZodType>(item: S) =>
+  z.array(z.unknown()).transform((values, context): z.output<S>[] => {
+    const items: z.output<S>[] = [];
+    for (const [index, value] of values.entries()) {
+      const result = item.safeParse(value);
+      if (!result.success) {
+        const { path = [], message = '' } = result.error.issues[0] ?? {};
+        context.addIssue({ code: 'custom', path: [index, ...path], message });
+        return z.NEVER;
+      }
+      items.push(result.data);
+    }
+    return items;
+  });
 
 /** A map of strings. */
 export const strings = z.record(z.string(), z.string());
@@ -55,7 +67,7 @@ export const objectMeta = z.looseObject({
   generation: absent(z.number()),
   labels: absent(strings),
   annotations: absent(strings),
-  finalizers: absent(shortList(z.string(), 100)),
+  finalizers: absent(longList(z.string())),
   deletionTimestamp: absent(z.string()),
 });
 

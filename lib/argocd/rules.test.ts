@@ -154,10 +154,10 @@ test('an Application from outside keeps what is not known, and null is absent', 
   expect(applicationSchema.safeParse({ metadata: { name: '' }, spec: {} }).success).toBe(false);
 });
 
-test('a long list is refused by its length, with one issue, however many items are not as expected', () => {
+test('a long list is refused with one issue, however many items are not as expected', () => {
   const conditions = Array<object>(60_000).fill({});
   const { error } = applicationSchema.safeParse({ metadata: { name: 'a' }, spec: {}, status: { conditions } });
-  expect(error?.issues).toEqual([expect.objectContaining({ code: 'too_big', path: ['status', 'conditions'] })]);
+  expect(error?.issues).toEqual([expect.objectContaining({ path: ['status', 'conditions', 0, 'type'] })]);
 });
 
 function anyObject(dice: Random, depth: number): Record<string, unknown> {

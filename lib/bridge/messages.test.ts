@@ -89,3 +89,18 @@ test('events about other things are no messages; bad payloads are errors', () =>
   );
   expect(() => messageOf({ ...event, data: Buffer.from('nonsense') })).toThrow(/is not JSON/);
 });
+
+test('an Application with 1,500 conditions, as Argo CD writes one for each repeated resource, is a message', () => {
+  const conditions = Array.from({ length: 1_500 }, (_, index) => ({
+    type: 'RepeatedResourceWarning',
+    message: `Resource apiextensions.k8s.io/CustomResourceDefinition//${index} appeared 2 times`,
+    lastTransitionTime: '2026-01-01T00:00:00Z',
+  }));
+  const many: Message = {
+    target: 'application',
+    type: 'status-update',
+    ...ids,
+    object: { ...object, status: { conditions } },
+  };
+  expect(messageOf(eventOf(many, 'us'))).toEqual(many);
+});

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { AppProject, Destination, DestinationServiceAccount, SyncWindow } from '../application.ts';
 import { matchesGlob } from '../glob.ts';
 import { annotations } from '../names.ts';
-import { absent, shortList, withoutUndefined } from '../object.ts';
+import { absent, longList, withoutUndefined } from '../object.ts';
 import { type ArgoCluster, inCluster, literalGlob, matchesCluster, windowsForCluster } from '../project-clusters.ts';
 import { type ProjectRole, rolesForHub } from './mirror-roles.ts';
 import { Unacceptable } from './replica-rules.ts';
@@ -168,8 +168,7 @@ function destinationsForHub(destinations: readonly Destination[], cluster: ArgoC
 /** Of the denied destinations, of sync windows and of service accounts together. An autonomous cluster names itself there. */
 const mostPatternCharacters = 128 * 1024;
 const text = z.string();
-/** More than the lists of any project that people write: one entry for each cluster of a large fleet. */
-const list = <S extends z.ZodType>(item: S) => absent(shortList(item, 5_000));
+const list = <S extends z.ZodType>(item: S) => absent(longList(item));
 const texts = list(text);
 const groupKinds = list(z.object({ group: text, kind: text }));
 const clusterResources = list(z.object({ group: text, kind: text, name: absent(text) }));
