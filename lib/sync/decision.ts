@@ -164,6 +164,14 @@ export function settle(entry: Entry, outcome: FlightOutcome): void {
   }
 }
 
+/** An intent is not acknowledged: the others of its resource do not wait for it. */
+export function takeTurns({ intents }: Entry, { name, intent }: FlightOutcome & { readonly is: 'intent' }): void {
+  if (intents?.get(name) === intent) {
+    intents.delete(name);
+    intents.set(name, intent);
+  }
+}
+
 /** Tells the events of an outbox apart, from what an acknowledgement repeats. */
 export function eventKey(resourceId: string, eventId: string): string {
   return `${resourceId}/${eventId}`;

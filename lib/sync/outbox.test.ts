@@ -288,6 +288,23 @@ test('a peer may take its time with an intent: a new state goes by it soon, and 
   expect([f.take(), f.outbox.pending]).toEqual([[], 0]);
 });
 
+test('an intent does not wait for another one of its resource that the peer does not acknowledge', async () => {
+  const f = new Fixture();
+  f.connect();
+  f.set('shop', 'u1', 1);
+  f.ack('shop_u1_1');
+  f.outbox.request(shop, 'spec-update');
+  await f.time.runUntil(600_000, 1_000);
+  f.take();
+  f.outbox.request(shop, 'set-operation');
+  await f.time.runUntil(602_000, 1_000);
+  expect(f.take()).toEqual(['set-operation shop_u1_1_set-operation']);
+  f.ack('shop_u1_1_set-operation');
+  expect(f.take()).toEqual(['spec-update shop_u1_1_spec-update']);
+  f.ack('shop_u1_1_spec-update');
+  expect(f.outbox.pending).toBe(0);
+});
+
 test('an intent is dropped with its resource, when it is re-created, and when it is withdrawn', () => {
   const f = new Fixture();
   f.set('shop', 'u1', 1);

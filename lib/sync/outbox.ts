@@ -11,6 +11,7 @@ import {
   removal,
   sentVersion,
   settle,
+  takeTurns,
 } from './decision.ts';
 import { EventMarks } from './event-marks.ts';
 import { FlightWindow } from './flight-window.ts';
@@ -61,7 +62,7 @@ const defaultResend: RetryDelays = { baseMs: 5_000, factor: 4, capMs: 120_000, j
  *    event that is never acknowledged does not block others, and is resent with growing delays.
  * 6. An intent is sent when the peer has acknowledged the present state of its resource, and always under the same
  *    event id, so that a peer that receives it twice executes it once. The peer may acknowledge it late; newer states do
- *    not wait for that, and the late acknowledgement counts.
+ *    not wait for that, nor do other intents, and the late acknowledgement counts.
  * 7. Every method changes state and then calls `#evaluate`, the only place that sends. An event costs O(1).
  * 8. Memory is bounded by the objects that the source has and had, whatever the peer reports.
  */
@@ -176,6 +177,9 @@ export class Outbox<T> {
       const entry = this.#entry(key);
       entry.intents ??= new Map();
       entry.intents.set(intent, { uid: now.uid, version: now.version });
+      if (entry.flight?.outcome.is === 'intent') {
+        takeTurns(entry, entry.flight.outcome);
+      }
       this.#outOfStep(entry);
     }
     this.#evaluate();
@@ -469,6 +473,7 @@ export class Outbox<T> {
         this.#endFlight(entry, flight);
         if (flight.outcome.is === 'intent') {
           this.#overtaken.set(flight.event, { entry, outcome: flight.outcome });
+          takeTurns(entry, flight.outcome);
         } else if (!flight.isRepeated) {
           lost.push(flight);
         }
