@@ -155,6 +155,7 @@ export function startEngine(
     replicas,
     delivered: (delivery) => countDelivery(metrics, delivery),
     onForeign: (agent, application) => operators.keptApplication(agent, application),
+    onRefused: (agent, application, reason) => operators.refusedReport(agent, application, reason),
     detail,
     logger,
   });
@@ -201,6 +202,7 @@ export function startEngine(
     pinnedMode: (agent) => pinnedMode(modes, agent),
     records,
     clusterInfos,
+    refused: (agent, reason) => operators.refusedByAgent(agent, reason),
     live,
     receiveWindow: receiveWindowLimits(env, (message) => logger.warn(message)),
     metrics,

@@ -85,6 +85,8 @@ export function hubSync(options: {
   onFailure: (trouble: MirrorFailure) => void;
   /** Called when a managed agent has an Application that the hub does not have and that was made for another principal. */
   onForeign: (agent: string, application: ObjectRef) => void;
+  /** Called when the API server has refused for a while what a managed agent reports about an Application. */
+  onRefused: (agent: string, application: ObjectRef, reason: string) => void;
   quotas: AgentQuotas;
   /** This process as one of several principals; undefined: it is the only one. */
   replicas: Pick<Replicas, 'fence' | 'isResponsible' | 'directory'> | undefined;
@@ -207,6 +209,7 @@ export function hubSync(options: {
     },
     pace,
     onForeign: options.onForeign,
+    onRefused: options.onRefused,
     notice: (application, agent) =>
       noticeOn(application, agent, {
         ...options.fleet,

@@ -23,11 +23,14 @@ export interface SimulatedObject {
 export class Refused extends Error {
   readonly status: number;
   readonly reason: string;
+  readonly details: { readonly causes: readonly { readonly field: string }[] };
 
-  constructor(status: number, reason: string) {
+  /** @param field the field of the object that is the cause */
+  constructor(status: number, reason: string, field?: string) {
     super(`${status} ${reason}`);
     this.status = status;
     this.reason = reason;
+    this.details = { causes: field === undefined ? [] : [{ field }] };
   }
 }
 
@@ -147,7 +150,12 @@ export class Collection<T extends SimulatedObject> {
   }
 
   patch(ref: ObjectRef, patch: MergePatch): T {
-    const before = this.#existing(ref, patch.metadata as Metadata | undefined);
+    const { uid, ...precondition } = (patch.metadata ?? {}) as Partial<Metadata>;
+    const before = this.#existing(ref, precondition);
+    if (uid !== undefined && uid !== before.metadata.uid) {
+      // To an API server that is a change of an immutable field, and no precondition.
+      throw new Refused(422, 'Invalid', 'metadata.uid');
+    }
     const merged = applyMergePatch(before, patch) as T;
     const after = { ...merged, metadata: { ...merged.metadata } };
     if (before.metadata.deletionTimestamp !== undefined) {

@@ -106,6 +106,7 @@ function onConnected(
         logDetail('received', message);
         sync.receive(message);
       },
+      unreadable: (message) => sync.unreadable(message),
       acknowledged: (ids) => pace.acknowledged(ids, () => sync.acknowledged(ids)),
       writable: () => sync.writable(),
     },

@@ -37,6 +37,7 @@ function throughTheDoor({ line }: RecordedEvent) {
     source,
     listener: {
       receive: (message) => messages.push(message),
+      unreadable: () => undefined,
       acknowledged: (ids) => acknowledged.push(ids),
       writable: () => undefined,
     },

@@ -70,6 +70,7 @@ export type {
   RequestUpdate,
   ResyncKind,
   ResyncMessage,
+  UnreadableMessage,
 } from './peer/messages.ts';
 export type { SyncStats } from './peer/stats.ts';
 export { Warnings } from './peer/warnings.ts';

@@ -8,6 +8,7 @@ import {
   objectName,
   opaqueId,
   secretSchema,
+  type UnreadableMessage,
 } from '../argocd/index.ts';
 import { dataOf, eventTypes, messageEvent, objectEvent, targets, type WireEvent } from '../wire/index.ts';
 
@@ -90,6 +91,19 @@ export function messageOf(event: WireEvent): Message | undefined {
     default:
       return undefined;
   }
+}
+
+const subject = z
+  .string()
+  .transform((text) => ({ namespace: text.slice(0, text.indexOf('/')), name: text.slice(text.indexOf('/') + 1) }))
+  .pipe(z.object({ namespace: namespaceName, name: objectName }));
+const aboutObjects = z.enum([targets.application, targets.appProject, targets.repository, targets.gpgKey]);
+
+/** What is to be said about an event that cannot be read; undefined when it does not tell which object it is about. */
+export function unreadableMessage(event: WireEvent, reason: string): UnreadableMessage | undefined {
+  const target = aboutObjects.safeParse(event.target).data;
+  const ref = subject.safeParse(event.subject).data;
+  return target && ref && { target, ...ref, reason };
 }
 
 /** The event that carries a message. `source` is the CloudEvent's source. */

@@ -7,6 +7,7 @@ import {
   type EventStream,
   eventTypes,
   heartbeatEvent,
+  refusingAcknowledgement,
   WireError,
   type WireEvent,
 } from '../wire/index.ts';
@@ -56,11 +57,13 @@ function start(receiveWindow?: ReceiveWindowLimits, sending?: SendTurns) {
     logger: createLogger({ level: 'fatal' }),
     listener: {
       receive: (received) => heard.push(received),
+      unreadable: ({ target, namespace, name }) => heard.push(`shown ${target} ${namespace}/${name}`),
       acknowledged: ({ resourceId, eventId }) => heard.push({ resourceId, eventId }),
       writable: () => heard.push('writable'),
     },
     other: ({ target }) => heard.push(`other ${target}`),
     unreadable: ({ target }) => heard.push(`unreadable ${target}`),
+    refused: (reason) => heard.push(`refused: ${reason}`),
     ...(receiveWindow === undefined ? {} : { receiveWindow }),
     accepts: ({ target }) => target !== 'gpgkey',
     ...(sending === undefined ? {} : { sending }),
@@ -114,8 +117,40 @@ test('defect 37: defect 45: what cannot be read or is not for us is acknowledged
   const { peer, sent, heard } = start();
   peer.event({ ...eventOf(message, 'them'), data: Buffer.from('nonsense') });
   peer.event(heartbeatEvent({ source: 'them' }));
-  expect(heard).toEqual(['unreadable application', 'other heartbeat']);
+  expect(heard).toEqual(['shown application ns/app', 'unreadable application', 'other heartbeat']);
   expect(sent.map(({ target }) => target)).toEqual(['eventProcessed', 'eventProcessed']);
+});
+
+test('what cannot be read is refused to its sender, with the reason', () => {
+  const { peer, sent, heard } = start();
+  const event = eventOf(message, 'them');
+  const sentAt = { ...event.extensions, sentat: '2026-11-21T09:41:36.1Z' };
+  const data = Buffer.from(JSON.stringify({ ...object, spec: 'nonsense' }));
+  peer.event({ ...event, extensions: sentAt, data });
+  // An agent may name anything.
+  peer.event({ ...event, subject: '../etc/passwd', data });
+  peer.event({ ...eventOf(message, 'them'), target: 'gpgkey' });
+  expect(heard.filter((one) => String(one).startsWith('shown'))).toEqual(['shown application ns/app']);
+  expect(sent.map(({ extensions }) => extensions)).toEqual([
+    { ...sentAt, refusal: expect.stringMatching(/ spec: .*expected object/) },
+    { ...event.extensions, refusal: expect.stringMatching(/ spec: /) },
+    { ...event.extensions, refusal: 'events of this kind are not accepted from this peer' },
+  ]);
+  expect(sent.every(({ extensions }) => (extensions.refusal?.length ?? 0) <= 501)).toBe(true);
+});
+
+test('what this side cannot have is acknowledged with the reason', () => {
+  const { peer, sent } = start();
+  peer.connection.acknowledge(message, 'denied by policy');
+  expect(sent).toMatchObject([
+    { target: 'eventProcessed', extensions: { eventid: 'app_1_2', refusal: 'denied by policy' } },
+  ]);
+});
+
+test('a refusal counts as an acknowledgement, so that the event is not sent again as it is', () => {
+  const { peer, heard } = start();
+  peer.event(refusingAcknowledgement(eventOf(message, 'us'), 'them', 'spec: no object'));
+  expect(heard).toEqual(['refused: spec: no object', ids]);
 });
 
 test('what the peer may not send is refused before its payload is looked at', () => {

@@ -1,8 +1,16 @@
-import { type Message, type PeerConnection, Warnings } from '../argocd/index.ts';
+import { type Message, type PeerConnection, type UnreadableMessage, Warnings } from '../argocd/index.ts';
 import { FairTurns, type Logger, type TurnLimits } from '../base/index.ts';
-import { acknowledgement, type EventStream, isAcknowledgement, WireError, type WireEvent } from '../wire/index.ts';
+import {
+  acknowledgement,
+  type EventStream,
+  isAcknowledgement,
+  refusedReason,
+  refusingAcknowledgement,
+  WireError,
+  type WireEvent,
+} from '../wire/index.ts';
 import type { ConnectionObserver } from './connection-observer.ts';
-import { eventOf, messageOf } from './messages.ts';
+import { eventOf, messageOf, unreadableMessage } from './messages.ts';
 import { ReceiveWindow, type ReceiveWindowLimits } from './receive-window.ts';
 
 /** The turns in which the peers of a process send. A peer is known by its function that resumes. */
@@ -26,6 +34,8 @@ export function sendTurns(): SendTurns {
 /** What the delivery engine is notified of on a connection. */
 export interface EngineListener {
   receive(message: Message): void;
+  /** An event about an object cannot be read, and was refused: this side shows it where people look. */
+  unreadable(message: UnreadableMessage): void;
   acknowledged(ids: { resourceId: string; eventId: string }): void;
   /** The connection can take more. */
   writable(): void;
@@ -55,8 +65,10 @@ export function adaptStream(options: {
   observer?: Pick<ConnectionObserver, 'received' | 'outgoing' | 'sent'> & Partial<Pick<ConnectionObserver, 'within'>>;
   /** Takes an event that is no message of the engine: statistics of the cluster, heartbeats. It is acknowledged in any case. */
   other?(event: WireEvent): void;
-  /** Called for an event whose payload does not fit its target and type; it is logged and acknowledged. */
+  /** Called for an event whose payload does not fit its target and type; it is logged, shown, and refused to the peer. */
   unreadable?(event: WireEvent): void;
+  /** Called when the peer refuses an event, with the reason. */
+  refused?(reason: string): void;
   /** Called for each message that is sent, repetitions included. */
   messageSent?(message: Message): void;
   /** Called for an event that is too large to be sent; it is logged. */
@@ -101,25 +113,33 @@ export function adaptStream(options: {
     logger.debug(brief(event), 'event sent');
     full = !stream.send(event) && !stream.ended;
   };
-  const acknowledge = (event: WireEvent) => {
-    send(acknowledgement(event, source));
+  const answer = (event: WireEvent, acknowledging: WireEvent) => {
+    send(acknowledging);
     receiveWindow?.acknowledged(event);
     regulate();
   };
+  const acknowledge = (event: WireEvent) => answer(event, acknowledgement(event, source));
+  const refuse = (event: WireEvent, reason: string) => {
+    options.unreadable?.(event);
+    answer(event, refusingAcknowledgement(event, source, reason));
+  };
   const take = (event: WireEvent) => {
     if (options.accepts?.(event) === false) {
-      warnings.warn(brief(event), 'the peer may not send events of this kind, the event is skipped');
-      options.unreadable?.(event);
-      acknowledge(event);
+      warnings.warn(brief(event), 'the peer may not send events of this kind, the event is refused');
+      refuse(event, 'events of this kind are not accepted from this peer');
       return;
     }
     let message: Message | undefined;
     try {
       message = messageOf(event);
     } catch (error) {
-      warnings.warn({ ...brief(event), error }, 'event cannot be read and is skipped');
-      options.unreadable?.(event);
-      acknowledge(event);
+      warnings.warn({ ...brief(event), error }, 'event cannot be read and is refused');
+      const reason = error instanceof Error ? error.message : String(error);
+      const unreadable = unreadableMessage(event, reason);
+      if (unreadable !== undefined) {
+        listener.unreadable(unreadable);
+      }
+      refuse(event, reason);
       return;
     }
     if (message !== undefined) {
@@ -155,12 +175,23 @@ export function adaptStream(options: {
         }
         return true;
       },
-      acknowledge: (message) => acknowledge(addressed(message, extensions.get(message))),
+      acknowledge: (message, refusal) => {
+        const event = addressed(message, extensions.get(message));
+        answer(
+          event,
+          refusal === undefined ? acknowledgement(event, source) : refusingAcknowledgement(event, source, refusal),
+        );
+      },
     },
     event: (event) => {
       options.observer?.received(event);
       logger.debug(brief(event), 'event received');
       if (isAcknowledgement(event)) {
+        const reason = refusedReason(event);
+        if (reason !== undefined) {
+          warnings.warn({ ...brief(event), reason }, 'the peer refuses an event, which is not sent again as it is');
+          options.refused?.(reason);
+        }
         listener.acknowledged(event);
         return;
       }

@@ -8,7 +8,8 @@ export { type Delivered, processRuntime, type Runtime, type Tuning } from './run
 export {
   type Failure,
   failureOf,
-  mayPassLater,
+  isAnswer,
+  isTooLarge,
   type ObjectRef,
   type Store,
   type StoreChange,

@@ -56,40 +56,56 @@ export interface StoreChange<T> {
 /** What a failed write means for the writer. */
 export type Failure = 'not-found' | 'already-exists' | 'conflict' | 'rejected' | 'transient';
 
+/** What {@link failureOf} looks at in an error: the parts of a Kubernetes `Status`. */
+interface Answer {
+  readonly status?: unknown;
+  readonly reason?: unknown;
+  readonly message?: unknown;
+  readonly details?: { readonly causes?: readonly { readonly field?: string }[] };
+}
+
+/** How etcd's refusal of an object that is too large for it reads, which an API server passes on as 500. */
+const tooLarge = 'etcdserver: request is too large';
+
 /**
- * Classifies an error of a {@link Store}. `rejected`: the API server understood and refuses (400, 403, 405, 413, 422);
- * the same write will be refused again until something else changes. `transient`: everything else, also errors that are
- * not the API server's.
+ * Classifies an error of a {@link Store}. `rejected`: the API server understood and refuses (400, 403, 405, 413, 422, and
+ * 500 for what is too large for etcd). The same write may pass later: rights, policies, quotas and CRDs change. `transient`:
+ * everything else, also errors that are not the API server's.
  */
 export function failureOf(error: unknown): Failure {
-  const status = statusOf(error);
-  const reason = error !== null && typeof error === 'object' && 'reason' in error ? error.reason : undefined;
+  const { status, reason, details } = answerOf(error);
   switch (status) {
     case 404:
       return 'not-found';
     case 409:
       return reason === 'AlreadyExists' ? 'already-exists' : 'conflict';
+    case 422:
+      // A patch that names the UID of an object that another one has replaced.
+      return details?.causes?.some(({ field }) => field === 'metadata.uid') === true ? 'conflict' : 'rejected';
     case 400:
     case 403:
     case 405:
     case 413:
-    case 422:
       return 'rejected';
+    case 500:
+      return isTooLarge(error) ? 'rejected' : 'transient';
     default:
       return 'transient';
   }
 }
 
-/**
- * Whether a rejected write may succeed later though nothing about it changes: rights are given, policies change, and an
- * API server that has just started refuses with 403 what it has not loaded the rights for yet.
- */
-export function mayPassLater(error: unknown): boolean {
-  return statusOf(error) === 403;
+/** Whether the API server, or etcd behind it, refuses something because it is too large. */
+export function isTooLarge(error: unknown): boolean {
+  const { status, message } = answerOf(error);
+  const text = String(message);
+  return (status === 413 && text.includes('Request entity too large')) || (status === 500 && text.includes(tooLarge));
 }
 
-function statusOf(error: unknown): number | undefined {
-  return error !== null && typeof error === 'object' && 'status' in error && typeof error.status === 'number'
-    ? error.status
-    : undefined;
+/** Whether the error is an answer of the API server. Any other says nothing about the object: it could not be asked. */
+export function isAnswer(error: unknown): boolean {
+  return typeof answerOf(error).status === 'number';
+}
+
+function answerOf(error: unknown): Answer {
+  return error !== null && typeof error === 'object' ? error : {};
 }

@@ -23,6 +23,8 @@ export {
   type ObjectTarget,
   type Origin,
   objectEvent,
+  refusedReason,
+  refusingAcknowledgement,
 } from './events/make.ts';
 export { dataOf, parseLimited } from './events/payload.ts';
 export { connectGrpc, type GrpcTransport } from './grpc/client/client.ts';

@@ -15,6 +15,8 @@ export type PrincipalEventReason =
   | 'AgentConnectionUnsteady'
   | 'CannotMirror'
   | 'ApplicationKept'
+  | 'AgentReportRefused'
+  | 'AgentRefuses'
   | 'AgentQuotaExceeded';
 
 /** Events about one agent for one reason: an agent can cause as many different ones as it likes. */
@@ -67,6 +69,21 @@ export class OperatorEvents {
       'ApplicationKept',
       `Agent ${agent} keeps Application ${place}, which another principal made, with its AppProject and credentials. Restore them here, or delete the copy of ${place} on the cluster`,
     );
+  }
+
+  /** The API server refuses what an agent reports, which may be of every write of the Application that is to show it. */
+  refusedReport(agent: string, { namespace, name }: ObjectRef, reason: string): void {
+    const place = `${namespace}/${name}`;
+    this.#warn(
+      agent,
+      'AgentReportRefused',
+      `What agent ${agent} reports about Application ${place} cannot be written here, and is tried again: ${reason}`,
+    );
+  }
+
+  /** An agent cannot have on its cluster what it was sent, or cannot read it. */
+  refusedByAgent(agent: string, reason: string): void {
+    this.#warn(agent, 'AgentRefuses', `Agent ${agent} refuses what it is sent: ${reason}`);
   }
 
   /** An agent would have more on the hub than it may. */

@@ -32,6 +32,8 @@ export interface SessionsOptions {
   readonly pinnedMode: (agent: string) => string | undefined;
   readonly records: Pick<AgentRecords, 'connected' | 'disconnected' | 'forget'>;
   readonly clusterInfos: ClusterInfos;
+  /** Called when an agent cannot have what it was sent, with the reason. */
+  readonly refused?: (agent: string, reason: string) => void;
   readonly live: Pick<LiveAccess, 'answered' | 'connected' | 'disconnected'>;
   /** How much an agent may send ahead of our acknowledgements. */
   readonly receiveWindow: ReceiveWindowLimits;
@@ -194,6 +196,7 @@ export class Sessions {
           logDetail('received', message);
           sync.receive(agent, message);
         },
+        unreadable: (message) => sync.unreadable(agent, message),
         acknowledged: (ids) => sync.acknowledged(agent, ids),
         writable: () => sync.writable(agent),
       },
@@ -208,6 +211,7 @@ export class Sessions {
         }
       },
       unreadable: unusable,
+      refused: (reason) => this.#options.refused?.(agent, reason),
       unsendable: (event) =>
         metrics.unsendable(agent, {
           eventType: event.type,

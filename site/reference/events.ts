@@ -104,6 +104,14 @@ const principal: Texts<PrincipalEventReason> = {
     'Warning',
     'An agent keeps an Application that this hub does not have and another principal made, with its AppProject and credentials: restore them here, or delete the copy.',
   ],
+  AgentReportRefused: [
+    'Warning',
+    'What an agent reports about an Application cannot be written on the hub: permit it, or correct what the message names. It is tried again.',
+  ],
+  AgentRefuses: [
+    'Warning',
+    'An agent cannot read what it is sent, or its cluster refuses a copy of it (an AppProject, a repository, keys): permit it, or correct what the message names. What the cluster refuses is tried again.',
+  ],
   AgentQuotaExceeded: [
     'Warning',
     'An agent would have more on the hub than it may, and the write is refused: delete something, or raise the quota.',

@@ -355,3 +355,32 @@ test.each([
   await lab.run();
   expect(agent.copy()?.operation).toEqual(isKnown ? first : undefined);
 });
+
+test('the end of the former operation does not come back while the request for a new one is on its way', async () => {
+  const lab = new Lab();
+  const principal = lab.principal();
+  const agent = lab.agent();
+  lab.join(principal, agent);
+  lab.hub.objects.create(hubApplication());
+  await lab.run(1_000);
+  agent.cluster.objects.patch(ref, {
+    status: { operationState: { phase: 'Succeeded', operation: first, startedAt: 't1' } },
+  });
+  await lab.run(1_000);
+  expect(lab.hub.objects.get(hubRef)?.status?.operationState?.phase).toBe('Succeeded');
+  const seen: unknown[] = [];
+  lab.hub.objects.watch(({ now }) => seen.push(now?.status?.operationState?.phase));
+  agent.cluster.objects.patch(ref, { status: { health: { status: 'Healthy' } } });
+  // As argocd-server asks.
+  lab.hub.objects.patch(hubRef, { operation: first, status: { operationState: null } });
+  await lab.run(5_000);
+  expect(agent.copy()?.operation).toEqual(first);
+  expect(lab.hub.objects.get(hubRef)?.status?.health?.status).toBe('Healthy');
+  expect(seen).not.toContain('Succeeded');
+  agent.cluster.objects.patch(ref, {
+    operation: null,
+    status: { operationState: { phase: 'Succeeded', operation: first, startedAt: 't2' } },
+  });
+  await lab.run(5_000);
+  expect(lab.hub.objects.get(hubRef)?.status?.operationState).toMatchObject({ phase: 'Succeeded', startedAt: 't2' });
+});

@@ -65,7 +65,7 @@ test('a report that an API server forbids while it has not loaded its rights yet
   expect(acknowledged).toHaveLength(1);
 });
 
-test('a report that no API server would take is given up', async () => {
+test('a report that an API server does not take is kept, and nobody waits for it', async () => {
   const { patches, acknowledged } = await reportTo(422, Number.POSITIVE_INFINITY);
   expect(patches).toEqual([]);
   expect(acknowledged).toHaveLength(1);

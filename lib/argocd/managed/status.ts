@@ -1,7 +1,7 @@
 import { digestOf, isEqual, type MergePatch, mergePatchBetween } from '../../base/index.ts';
 import type { Application, ApplicationStatus } from '../application.ts';
 import { agentErrorCondition, annotations, principalConditions } from '../names.ts';
-import { isSameOperation } from '../operation-state.ts';
+import { isSameOperation, type OperationState } from '../operation-state.ts';
 import { triggers, triggersOf } from '../triggers.ts';
 
 /** What is known about the hub's own requests at the moment an agent's report arrived. */
@@ -12,6 +12,8 @@ export interface ReportContext {
   readonly triggersDelivered: boolean;
   /** The hub's user terminated the operation and the agent does not know yet. */
   readonly terminating: boolean;
+  /** Whether the hub's object has told of an operation that began then, and no later one. Default: that is not known. */
+  readonly hasShown?: (startedAt: string) => boolean;
 }
 
 /**
@@ -180,7 +182,25 @@ function reportedStatus(hub: Application, reported: ApplicationStatus, context: 
   ) {
     return { ...status, operationState: { ...operationState, phase: 'Terminating' } };
   }
+  if (isOfFormerOperation(hub, operationState, context)) {
+    const { operationState: _, ...others } = status;
+    return others;
+  }
   return status;
+}
+
+/**
+ * Whether a state is of the operation before the one that the hub's user has asked for, which the agent has not received.
+ * argocd-server takes the state away when it asks: whoever waits for the end of the new one must not see that of the former.
+ */
+function isOfFormerOperation(hub: Application, state: OperationState | undefined, context: ReportContext): boolean {
+  return (
+    hub.operation !== undefined &&
+    !context.operationDelivered &&
+    hub.status?.operationState === undefined &&
+    typeof state?.startedAt === 'string' &&
+    context.hasShown?.(state.startedAt) === true
+  );
 }
 
 /**
@@ -191,11 +211,8 @@ function withWarnings(status: ApplicationStatus, hub: Application): ApplicationS
   const before = hub.status?.conditions ?? [];
   const notices = before.filter(isOfPrincipal);
   const reported = (status.conditions ?? []).filter((one) => !isOfPrincipal(one));
-  const conditions = reported.map((one) =>
-    one.type === agentErrorCondition
-      ? (before.find(({ type, message }) => type === one.type && message === one.message) ?? one)
-      : one,
-  );
+  const known = new Map(before.flatMap((one) => (one.type === agentErrorCondition ? [[one.message, one]] : [])));
+  const conditions = reported.map((one) => (one.type === agentErrorCondition ? (known.get(one.message) ?? one) : one));
   return status.conditions === undefined && notices.length === 0
     ? status
     : { ...status, conditions: [...conditions, ...notices] };

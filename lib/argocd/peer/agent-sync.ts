@@ -1,7 +1,7 @@
 import type { Runtime, Tuning } from '../../sync/index.ts';
 import { CopyResync } from './copy-resync.ts';
 import type { AgentKind, ConnectedPrincipal, CopySync, SourceSync } from './kind-sync.ts';
-import type { Message, PeerConnection } from './messages.ts';
+import type { Message, PeerConnection, UnreadableMessage } from './messages.ts';
 import { PeerSync } from './peer-sync.ts';
 import { SourceResync } from './source-resync.ts';
 import type { SyncStats } from './stats.ts';
@@ -63,6 +63,11 @@ export class AgentSync {
   /** Takes a message of the principal. It is acknowledged when it is done. */
   receive(message: Message): void {
     this.#sync.receive(message);
+  }
+
+  /** The principal sent something about an object that cannot be read, and was refused. */
+  unreadable(message: UnreadableMessage): void {
+    this.#sync.unreadable(message);
   }
 
   /** Figures for metrics, of all kinds together. */

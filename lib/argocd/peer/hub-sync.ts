@@ -1,7 +1,7 @@
 import type { Runtime, Tuning } from '../../sync/index.ts';
 import { CopyResync } from './copy-resync.ts';
 import type { AgentMode, CopySync, HubKind, LateObject, SourceSync } from './kind-sync.ts';
-import type { Message, PeerConnection, ResyncKind } from './messages.ts';
+import type { Message, PeerConnection, ResyncKind, UnreadableMessage } from './messages.ts';
 import { PeerSync } from './peer-sync.ts';
 import { SourceResync } from './source-resync.ts';
 import type { SyncStats } from './stats.ts';
@@ -79,6 +79,11 @@ export class HubSync {
   /** Takes a message of a connected agent. It is acknowledged when it is done. */
   receive(agent: string, message: Message): void {
     this.#agents.get(agent)?.sync.receive(message);
+  }
+
+  /** A connected agent sent something about an object that cannot be read, and was refused. */
+  unreadable(agent: string, message: UnreadableMessage): void {
+    this.#agents.get(agent)?.sync.unreadable(message);
   }
 
   /** The agent was detached: its state here is dropped; objects stay. */

@@ -1,5 +1,12 @@
 import type { ObjectRef } from '../../sync/index.ts';
-import type { Message, PeerConnection, RequestUpdate, ResyncKind, ResyncMessage } from './messages.ts';
+import type {
+  Message,
+  PeerConnection,
+  RequestUpdate,
+  ResyncKind,
+  ResyncMessage,
+  UnreadableMessage,
+} from './messages.ts';
 import type { SyncStats } from './stats.ts';
 
 /** A message about objects of one kind: everything but the resync family. */
@@ -32,6 +39,8 @@ interface KindSync {
    * accept the message from this peer; the caller logs and acknowledges it.
    */
   receive(message: ObjectMessage): boolean;
+  /** A message about an object of this kind cannot be read: this side shows it where people look. Absent: it cannot. */
+  unreadable?(message: UnreadableMessage): void;
   stats(): SyncStats;
   /** For how long, in milliseconds, the oldest state that the peer has not acknowledged has waited. Absent: never any. */
   oldestMs?(): number;

@@ -49,6 +49,15 @@ export interface ErrorMessage extends Addressed {
   readonly error: { readonly resourceName: string; readonly resourceNamespace: string; readonly message: string };
 }
 
+/** An event of the peer about an object that cannot be read. It was refused. */
+export interface UnreadableMessage {
+  readonly target: 'application' | 'appproject' | 'repository' | 'gpgkey';
+  readonly name: string;
+  readonly namespace: string;
+  /** Names the field, if one is the reason. */
+  readonly reason: string;
+}
+
 /** The kinds that resync messages name. */
 export type ResyncKind = 'Application' | 'AppProject' | 'Repository' | 'GPGKey';
 
@@ -111,6 +120,9 @@ export type Message =
 export interface PeerConnection {
   /** Sends a message that the peer acknowledges. False: nothing was taken, `writable()` will be called later. */
   send(message: Message): boolean;
-  /** Acknowledges a processed message of the peer. Never refused: acknowledgements are small and bounded by the inbox. */
-  acknowledge(message: Message): void;
+  /**
+   * Acknowledges a processed message of the peer. `refusal`: why this side cannot do what it says, for the peer's people; it is
+   * kept here and tried again. Never refused: acknowledgements are small and bounded by the inbox.
+   */
+  acknowledge(message: Message, refusal?: string): void;
 }

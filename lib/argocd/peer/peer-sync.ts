@@ -1,6 +1,6 @@
 import type { Clock, Runtime, Tuning } from '../../sync/index.ts';
 import type { ConnectedPrincipal, CopySync, LateObject, ObjectMessage, SourceSync } from './kind-sync.ts';
-import type { Message, PeerConnection, ResyncKind, ResyncMessage } from './messages.ts';
+import type { Message, PeerConnection, ResyncKind, ResyncMessage, UnreadableMessage } from './messages.ts';
 import { ReliableMessages } from './reliable-messages.ts';
 import type { SyncStats } from './stats.ts';
 import { Warnings } from './warnings.ts';
@@ -135,6 +135,11 @@ export class PeerSync<P extends SourceSync | CopySync> {
     } else if (!this.#takeObject(message)) {
       this.#refuse(message);
     }
+  }
+
+  /** The peer sent something about an object that cannot be read. It is refused by the caller. */
+  unreadable(message: UnreadableMessage): void {
+    this.#kinds.find(({ kind }) => kind === kindOf[message.target])?.unreadable?.(message);
   }
 
   stats(): SyncStats {

@@ -238,3 +238,15 @@ test('an agent that says only the checksum of a spec is told nothing that it has
   await settled();
   expect(summaries(sent)).toEqual(['appproject spec-update team']);
 });
+
+test('a project that the cluster refuses is acknowledged with the reason, for the people of the hub', async () => {
+  const { hub, managed, refusals, settled } = start();
+  managed.status = 422;
+  managed.fail = 1;
+  hub.put(project('team'));
+  await settled();
+  expect(refusals).toEqual(['AppProject team cannot be had here: status 422']);
+  hub.put(project('other'));
+  await settled();
+  expect(refusals).toHaveLength(1);
+});

@@ -10,7 +10,7 @@ import {
 } from '../../sync/index.ts';
 import { hasOwnerAnnotation } from '../owner-marks.ts';
 import type { Copy, CopySync, ObjectMessage } from '../peer/kind-sync.ts';
-import type { PeerConnection, RequestUpdate } from '../peer/messages.ts';
+import type { PeerConnection, RequestUpdate, UnreadableMessage } from '../peer/messages.ts';
 import type { SyncStats } from '../peer/stats.ts';
 import { Warnings } from '../peer/warnings.ts';
 import { CopyKeeper } from '../writing/copy-keeper.ts';
@@ -95,6 +95,7 @@ export class Replica<T extends ReplicaObject> implements CopySync {
       settled: (desired, copy) => planner.settled(desired, copy),
       hasDrifted: (copy, desired) => planner.hasDrifted(copy, desired),
       reconcile: ({ name }) => this.reconcile(name),
+      ask: (ref) => this.#requestUpdate(ref),
       failed: (ref, message) => {
         warnings.warn(names.logFields(ref), `${kind.noun} cannot be had here: ${message}`);
         options.onFailure?.(ref.name, message);
@@ -106,7 +107,7 @@ export class Replica<T extends ReplicaObject> implements CopySync {
         apply: (work, aborted) => this.#apply(work, aborted),
         acknowledge: (work) => {
           if (work.is === 'message') {
-            this.#connection?.acknowledge(work.message);
+            this.#connection?.acknowledge(work.message, this.#refusalOf(work.name));
           }
         },
         laneOf: ({ name }) => name,
@@ -180,6 +181,10 @@ export class Replica<T extends ReplicaObject> implements CopySync {
     const name = this.#options.rules.localName(message.object.metadata.name);
     this.#inbox.receive({ is: 'message', name, message, connection: this.#connections });
     return true;
+  }
+
+  unreadable({ name, reason }: UnreadableMessage): void {
+    this.#keeper.refuse(this.localRef({ name }), `what was sent cannot be read: ${reason}`);
   }
 
   /** Takes a change of the owner's view. */
@@ -335,6 +340,16 @@ export class Replica<T extends ReplicaObject> implements CopySync {
       this.#withdrawn.set(ref.name, message);
     }
     return isKept;
+  }
+
+  /**
+   * Why there is no such copy here, for the people on the other side. One that is not trusted is not told: the reason may name
+   * what others have here.
+   */
+  #refusalOf(name: string): string | undefined {
+    const { kind, rules, isTrusted = false } = this.#options;
+    const message = isTrusted ? this.#keeper.failureOf(this.#refOf(name)) : undefined;
+    return message && `${kind.noun} ${rules.sourceName(name)} cannot be had here: ${message}`;
   }
 
   #renew(ref: ObjectRef): void {

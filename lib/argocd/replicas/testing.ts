@@ -86,7 +86,7 @@ export class Memory<T extends ReplicaObject> implements Store<T> {
       throw apiRefusal(404);
     }
     if (patch.metadata?.uid !== undefined && patch.metadata.uid !== old.metadata.uid) {
-      throw apiRefusal(409);
+      throw Object.assign(apiRefusal(422, 'Invalid'), { details: { causes: [{ field: 'metadata.uid' }] } });
     }
     const next = applyMergePatch(old, patch) as T;
     next.metadata.resourceVersion = String(++this.#version);
@@ -158,6 +158,8 @@ export function pair({ managed = [], autonomous = [], agent: own }: Sides) {
   agent.start(stop.signal);
   /** Every message in the order in which it was sent. */
   const sent: Message[] = [];
+  /** What the agent said that it cannot have. */
+  const refusals: string[] = [];
   let open = true;
   const deliver = (to: (message: Message) => void) => (message: Message) => {
     const copy = structuredClone(message);
@@ -170,7 +172,10 @@ export function pair({ managed = [], autonomous = [], agent: own }: Sides) {
   };
   const toPrincipal = {
     send: (message: Message) => sent.push(message) > 0 && deliver((one) => principal.receive('one', one))(message),
-    acknowledge: (message: Message) => void deliver((one) => principal.acknowledged('one', one))(message),
+    acknowledge: (message: Message, refusal?: string) => {
+      refusals.push(...(refusal === undefined ? [] : [refusal]));
+      deliver((one) => principal.acknowledged('one', one))(message);
+    },
   };
   const connect = () => {
     open = true;
@@ -191,7 +196,17 @@ export function pair({ managed = [], autonomous = [], agent: own }: Sides) {
     }
   };
   connect();
-  return { principal, agent, sent, connect, disconnect, settled, stop: () => stop.abort(), warnings: log.warnings };
+  return {
+    principal,
+    agent,
+    sent,
+    refusals,
+    connect,
+    disconnect,
+    settled,
+    stop: () => stop.abort(),
+    warnings: log.warnings,
+  };
 }
 
 /** Messages about objects, in short. */

@@ -1,11 +1,21 @@
 import { jsonSize } from '../../base/index.ts';
-import type { InboxOutcome, ObjectRef, Runtime, StoreChange, StoredObject, View } from '../../sync/index.ts';
+import {
+  type InboxOutcome,
+  isAnswer,
+  type ObjectRef,
+  type Runtime,
+  type StoreChange,
+  type StoredObject,
+  type View,
+} from '../../sync/index.ts';
 import { placeOf, refAt } from '../place.ts';
 import { ConflictBackoff } from './conflict-backoff.ts';
+import { failureText } from './failure-text.ts';
 import { Failures } from './failures.ts';
 import type { KindNames } from './kind-names.ts';
+import { LastingFailures } from './lasting-failures.ts';
 import type { Plan } from './plan.ts';
-import type { PlanWriter } from './plan-writer.ts';
+import type { PlanWriter, Result } from './plan-writer.ts';
 
 /** What a {@link CopyKeeper} has to know of its kind. `D`: what is desired of one copy, and how far it is reached. */
 export interface CopyKeeperOptions<T extends StoredObject, D> {
@@ -13,8 +23,8 @@ export interface CopyKeeperOptions<T extends StoredObject, D> {
   readonly view: View<T>;
   readonly writer: PlanWriter<T>;
   /**
-   * Whether any number of failures may be remembered. False for a source that can make up objects: what it sent beyond the
-   * bound is dropped until it sends it again, and what may pass is left unacknowledged.
+   * Whether any number of failures may be remembered. False for a source that can make up objects: beyond the bound, what it
+   * sent is not kept, but asked for when it is time for another attempt.
    */
   readonly isTrusted: boolean;
   /** What is desired of a copy that an earlier process made, until its source sends something; undefined: it is no copy. */
@@ -25,6 +35,10 @@ export interface CopyKeeperOptions<T extends StoredObject, D> {
   readonly hasDrifted: (copy: T, desired: D) => boolean;
   /** Has {@link CopyKeeper.reconcile} called for this copy, in its turn. `lastSeen`: the copy, if somebody deleted it. */
   readonly reconcile: (ref: ObjectRef, lastSeen: T | undefined) => void;
+  /** Has the source send again what it wants here. Only for a source that is not trusted. */
+  readonly ask?: (ref: ObjectRef) => void;
+  /** Whether what a message of the source brought is more than what is kept as desired: after a failure it is asked for. */
+  readonly asksAfterFailure?: boolean;
   /** A copy cannot be what is desired. Called once per reason. */
   readonly failed: (ref: ObjectRef, message: string) => void;
   /** Nothing stands in the way of a copy any more. */
@@ -36,10 +50,9 @@ export interface CopyKeeperOptions<T extends StoredObject, D> {
   readonly runtime: Runtime;
 }
 
-/** Failures of a source that is not trusted. */
-const mostFailures = 1_000;
-/** In bytes ({@link jsonSize}) of one object, and of all of them: beyond it, such a source's objects are not kept for a retry. */
-const largestFailure = 512 * 1024;
+/** Failures of a source that is not trusted. Further objects stay with it, unacknowledged. */
+const mostFailures = 10_000;
+/** In bytes ({@link jsonSize}): such a source's objects beyond it are not kept for a retry. */
 const mostFailedBytes = 16 * 1024 * 1024;
 
 /**
@@ -53,12 +66,14 @@ export class CopyKeeper<T extends StoredObject, D> {
   readonly #options: CopyKeeperOptions<T, D>;
   readonly #desired = new Map<string, D>();
   readonly #failures: Failures;
+  readonly #lasting: LastingFailures;
   readonly #conflicts: ConflictBackoff;
 
   constructor(options: CopyKeeperOptions<T, D>) {
     this.#options = options;
     const { names, runtime, conflictChanged } = options;
     this.#failures = new Failures(runtime);
+    this.#lasting = new LastingFailures(runtime.clock);
     this.#conflicts = new ConflictBackoff({ ...names, runtime, ...(conflictChanged && { changed: conflictChanged }) });
   }
 
@@ -129,32 +144,48 @@ export class CopyKeeper<T extends StoredObject, D> {
     reverts: boolean,
     signal: AbortSignal,
   ): Promise<InboxOutcome> {
-    const result = await this.#options.writer.run(ref, plan, signal);
+    let result: Result<T>;
+    try {
+      result = await this.#options.writer.run(ref, plan, signal);
+    } catch (error) {
+      result = this.#lastingRefusal(ref, error);
+    }
     switch (result.is) {
       case 'done':
         if (reverts && result.isWritten) {
           this.#conflicts.recordPutBack(ref);
         }
-        this.#solve(ref);
+        this.#reached(ref, reverts, result.isWritten);
         this.#settle(ref, result.copy);
         return 'done';
       case 'gone':
         this.forget(ref);
         this.#options.gone?.(ref, result.sourceUid);
         return 'done';
-      case 'stopped': {
-        const isKeptBySource = result.mayPass && !this.#options.isTrusted;
-        const retries = result.rejected && !isKeptBySource;
-        this.#fail(ref, result.message, retries ? () => this.#options.reconcile(ref, undefined) : undefined);
-        if (isKeptBySource) {
-          return 'retry';
-        }
-        this.#limit(ref);
-        return 'done';
-      }
+      case 'stopped':
+        return this.#stopped(ref, result);
       case 'unsettled':
         return 'retry';
     }
+  }
+
+  /** Why nothing could be written. What the API server refuses is kept and tried again, and nobody waits for it. */
+  #stopped(ref: ObjectRef, { message, rejected, mayPass }: Result<T> & { readonly is: 'stopped' }): InboxOutcome {
+    const { isTrusted, reconcile } = this.#options;
+    const isFull = !isTrusted && !this.hasFailed(ref) && this.#failures.size >= mostFailures;
+    const isKeptBySource = isFull || (!isTrusted && mayPass);
+    if (!isFull) {
+      this.#fail(ref, message, rejected && !isKeptBySource ? () => reconcile(ref, undefined) : undefined);
+    }
+    return isKeptBySource ? 'retry' : 'done';
+  }
+
+  /** What has failed for long counts as refused, so that people hear of it. Throws what has not. */
+  #lastingRefusal(ref: ObjectRef, error: unknown): Result<T> {
+    if (isAnswer(error) && (this.#lasting.isLasting(placeOf(ref)) || this.hasFailed(ref))) {
+      return { is: 'stopped', message: failureText(error), rejected: true, mayPass: false };
+    }
+    throw error;
   }
 
   /**
@@ -175,15 +206,24 @@ export class CopyKeeper<T extends StoredObject, D> {
     }
     let isDone = false;
     try {
-      const result = await writer.run(ref, plan, signal);
+      let result: Result<T>;
+      try {
+        result = await writer.run(ref, plan, signal);
+      } catch (error) {
+        result = this.#lastingRefusal(ref, error);
+      }
       // Somebody may have changed it since the last write, in a way that takes the same write again.
       const isOver = () => ['none', 'wait', 'gone'].includes(plan(view.get(ref)).action);
       isDone = (result.is === 'done' && isOver()) || result.is === 'gone';
       if (result.is === 'stopped') {
-        runtime.log.warn(names.logFields(ref), `${names.noun} not deleted, will retry: ${result.message}`);
+        const message = `not deleted, will retry: ${result.message}`;
+        runtime.log.warn(names.logFields(ref), `${names.noun} ${message}`);
+        if (isDesired || this.desired(ref) === undefined) {
+          this.#fail(ref, message, undefined);
+        }
       }
     } finally {
-      if (isDone && isDesired) {
+      if (isDone && (isDesired || this.desired(ref) === undefined)) {
         this.forget(ref);
       } else if (desired !== undefined) {
         this.desire(ref, desired);
@@ -194,8 +234,9 @@ export class CopyKeeper<T extends StoredObject, D> {
 
   /** What the source sent cannot have a copy here; what was desired before stays. */
   refuse(ref: ObjectRef, message: string): void {
-    this.#fail(ref, message, undefined);
-    this.#limit(ref);
+    if (this.#options.isTrusted || this.hasFailed(ref) || this.#failures.size < mostFailures) {
+      this.#fail(ref, message, undefined);
+    }
   }
 
   hasFailed(ref: ObjectRef): boolean {
@@ -239,31 +280,44 @@ export class CopyKeeper<T extends StoredObject, D> {
   }
 
   #fail(ref: ObjectRef, message: string, again: (() => void) | undefined): void {
-    const size = this.#options.isTrusted ? 0 : jsonSize(this.desired(ref));
-    if (this.#failures.met(placeOf(ref), message, again, size)) {
-      this.#options.failed(ref, message);
+    const { isTrusted, ask, failed } = this.#options;
+    const place = placeOf(ref);
+    const size = isTrusted ? 0 : jsonSize(this.desired(ref));
+    const isKept = this.#failures.bytes - this.#failures.bytesOf(place) + size <= mostFailedBytes;
+    const retry = isKept ? again : again && (() => ask?.(ref));
+    const isNew = this.#failures.met(place, message, retry, isKept ? size : 0);
+    if (!isKept) {
+      this.#drop(ref);
+    }
+    if (isNew) {
+      failed(ref, message);
+    }
+  }
+
+  /** The copy is as desired, after a message of the source or without one. */
+  #reached(ref: ObjectRef, reverts: boolean, isWritten: boolean): void {
+    const { asksAfterFailure = false, ask } = this.#options;
+    const asks = asksAfterFailure && reverts && this.hasFailed(ref);
+    if (asks) {
+      ask?.(ref);
+    }
+    // If nothing was to be written, what was refused is not in what is kept: only the answer tells whether it passes now.
+    if (!asks || isWritten) {
+      this.#solve(ref);
     }
   }
 
   #solve(ref: ObjectRef): void {
+    this.#lasting.solved(placeOf(ref));
     if (this.#failures.solved(placeOf(ref))) {
       this.#options.solved?.(ref);
     }
   }
 
-  /** Drops what a source that is not trusted sent, beyond the bounds. It sends it again with a change or a resync. */
-  #limit(ref: ObjectRef): void {
-    const { isTrusted, view } = this.#options;
-    const { size: count, bytes } = this.#failures;
-    if (
-      isTrusted ||
-      (count <= mostFailures && bytes <= mostFailedBytes && jsonSize(this.desired(ref)) <= largestFailure)
-    ) {
-      return;
-    }
-    this.#failures.solved(placeOf(ref));
+  /** Does not keep what a source that is not trusted wants here, beyond the bound. What it wanted before holds. */
+  #drop(ref: ObjectRef): void {
     this.#desired.delete(placeOf(ref));
-    const copy = view.get(ref);
+    const copy = this.#options.view.get(ref);
     if (copy !== undefined) {
       this.adopt(copy, ref);
     }

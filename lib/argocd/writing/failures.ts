@@ -30,6 +30,11 @@ export class Failures {
     return this.#bytes;
   }
 
+  /** What is remembered for the sake of another attempt at this one. */
+  bytesOf(name: string): number {
+    return this.#entries.get(name)?.bytes ?? 0;
+  }
+
   has(name: string): boolean {
     return this.#entries.has(name);
   }

@@ -22,7 +22,7 @@ export type WriteStep<T, R> =
 export type Unfinished =
   /** The API server understood the write and refuses it ({@link failureOf}). */
   | { readonly is: 'rejected'; readonly error: unknown }
-  /** The object changed under every write. */
+  /** The object changed after every write. */
   | { readonly is: 'unsettled' };
 
 /** How an {@link ObjectWriter} works. */
@@ -54,7 +54,8 @@ export class ObjectWriter<T extends StoredObject> {
   }
 
   /**
-   * Plans and writes until there is a result, or the signal ends it. Throws when the API server cannot be asked now.
+   * Plans and writes until there is a result, or the signal ends it. Throws when the API server cannot be asked now, or answers
+   * that the object changed under every write.
    * @param conflicted called with what the API server has after a write met something else; a result ends the run
    */
   async run<R>(
@@ -63,6 +64,7 @@ export class ObjectWriter<T extends StoredObject> {
     signal: AbortSignal,
     conflicted: (found: T | undefined) => R | undefined = () => undefined,
   ): Promise<R | Unfinished> {
+    let conflict: unknown;
     for (let step = 0; step < maxSteps && !signal.aborted; step++) {
       const now = this.#options.view.get(ref);
       const next = plan(now);
@@ -88,11 +90,16 @@ export class ObjectWriter<T extends StoredObject> {
         if (failure === 'rejected' || (failure === 'not-found' && next.write.action === 'create')) {
           return { is: 'rejected', error };
         }
+        conflict = error;
         result = conflicted(await this.read(ref, signal));
       }
       if (result !== undefined) {
         return result;
       }
+    }
+    if (conflict !== undefined && !signal.aborted) {
+      // A webhook may call its refusal a conflict.
+      throw conflict;
     }
     return { is: 'unsettled' };
   }

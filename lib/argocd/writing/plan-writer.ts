@@ -1,14 +1,7 @@
 import { isEqual, type MergePatch } from '../../base/index.ts';
-import {
-  type InboxOutcome,
-  mayPassLater,
-  type ObjectRef,
-  type Runtime,
-  type Store,
-  type StoredObject,
-  type View,
-} from '../../sync/index.ts';
+import type { InboxOutcome, ObjectRef, Runtime, Store, StoredObject, View } from '../../sync/index.ts';
 import { placeOf } from '../place.ts';
+import { failureText } from './failure-text.ts';
 import type { KindNames } from './kind-names.ts';
 import { MissingNamespace } from './missing-namespace.ts';
 import { ObjectWriter, type WriteStep } from './object-writer.ts';
@@ -20,9 +13,9 @@ export type Result<T> =
   | { readonly is: 'done'; readonly copy: T | undefined; readonly isWritten: boolean }
   /** There is no copy any more of a source's object that is being deleted. */
   | { readonly is: 'gone'; readonly sourceUid: string }
-  /** Not possible as things are. `rejected`: by the API server. `mayPass`: possible later, perhaps, with nothing else changed. */
+  /** Not possible as things are. `rejected`: by the API server. `mayPass`: possible later, perhaps, with nothing else changed. `error`: the API server's. */
   | { readonly is: 'stopped'; readonly message: string; readonly rejected: boolean; readonly mayPass: boolean }
-  /** The object changed under every write. */
+  /** The object changed after every write. */
   | { readonly is: 'unsettled' };
 
 /** How a {@link PlanWriter} works. */
@@ -116,9 +109,7 @@ export class PlanWriter<T extends StoredObject> {
       if (result.is !== 'rejected') {
         return result;
       }
-      const { error } = result;
-      const message = error instanceof Error ? error.message : String(error);
-      return stopped(message, { rejected: true, mayPass: mayPassLater(error) });
+      return stopped(failureText(result.error), { rejected: true, error: result.error });
     } catch (error) {
       if (error instanceof MissingNamespace) {
         return stopped(error.message, { mayPass: true });
@@ -127,10 +118,16 @@ export class PlanWriter<T extends StoredObject> {
     }
   }
 
-  /** As {@link run}, for a change that nobody keeps: what is not possible is logged, and tried again only if it may pass. */
+  /**
+   * As {@link run}, for a request. What the plan refuses is logged. Throws also when the API server refuses: the caller keeps
+   * the request, and tries again.
+   */
   async once(ref: ObjectRef, plan: (now: T | undefined) => Plan<T>, signal: AbortSignal): Promise<InboxOutcome> {
     const { names, runtime } = this.#options;
     const result = await this.run(ref, plan, signal);
+    if ('error' in result && result.error !== undefined) {
+      throw result.error;
+    }
     if (result.is === 'stopped') {
       runtime.log.warn(names.logFields(ref), result.message);
     }
@@ -155,7 +152,7 @@ export class PlanWriter<T extends StoredObject> {
 
 function stopped<T>(
   message: string,
-  { rejected = false, mayPass = false }: { readonly rejected?: boolean; readonly mayPass?: boolean } = {},
+  how: { readonly rejected?: boolean; readonly mayPass?: boolean; readonly error?: unknown } = {},
 ): Result<T> {
-  return { is: 'stopped', message, rejected, mayPass };
+  return { is: 'stopped', message, rejected: false, mayPass: false, ...how };
 }

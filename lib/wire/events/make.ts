@@ -75,6 +75,26 @@ export function heartbeatEvent(origin: Origin): WireEvent {
   return event(targets.heartbeat, eventTypes.ping, origin, { resourceId: id, eventId: id });
 }
 
+/** The extension of an acknowledgement that says why the event was not processed. Go peers ignore it. */
+const refusalExtension = 'refusal';
+/** In UTF-16 code units. */
+const longestRefusal = 500;
+
+/**
+ * The acknowledgement of an event that cannot be processed, however often it is sent: for peers of argocd-agent it is one like
+ * any other, as they would send the event again for ever.
+ */
+export function refusingAcknowledgement(refused: WireEvent, source: string, reason: string): WireEvent {
+  const short = reason.length > longestRefusal ? `${reason.slice(0, longestRefusal)}…` : reason;
+  const acknowledging = acknowledgement(refused, source);
+  return { ...acknowledging, extensions: { ...acknowledging.extensions, [refusalExtension]: short } };
+}
+
+/** Why the peer did not process the event that it acknowledges; undefined: it did, or does not say. */
+export function refusedReason(acknowledged: WireEvent): string | undefined {
+  return acknowledged.extensions[refusalExtension];
+}
+
 /** The acknowledgement of an event: it carries every extension of the acknowledged event (argocd-agent does so). */
 export function acknowledgement(acknowledged: WireEvent, source: string): WireEvent {
   return {

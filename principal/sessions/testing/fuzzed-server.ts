@@ -51,6 +51,7 @@ async function serve(port: NonNullable<typeof parentPort>): Promise<void> {
     ...{ disconnected: silent, forgetAgent: silent, acknowledged: silent, writable: silent },
     connected: (agent: string, _mode: string, connection: Parameters<SessionsOptions['sync']['connected']>[2]) =>
       connections.set(agent, connection),
+    unreadable: () => undefined,
     receive: (agent: string, message: Parameters<SessionsOptions['sync']['receive']>[1]) => {
       setImmediate(() => connections.get(agent)?.acknowledge(message));
     },

@@ -13,6 +13,7 @@ import {
 } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
 import { specChecksum } from '../../checksums.ts';
+import { withAgentWarning } from '../../managed/status.ts';
 import { annotations } from '../../names.ts';
 import type { AgentKind, ConnectedPrincipal, Listed, ObjectMessage, SourceSync } from '../../peer/kind-sync.ts';
 import type { ApplicationMessage, PeerConnection, RequestUpdate } from '../../peer/messages.ts';
@@ -25,6 +26,7 @@ import { Terminations } from '../../terminations.ts';
 import { applicationNames } from '../../writing/kind-names.ts';
 import type { Plan } from '../../writing/plan.ts';
 import { PlanWriter } from '../../writing/plan-writer.ts';
+import { RefusedRequests } from '../../writing/refused-requests.ts';
 import { fieldsOfSource, hubSpecOf, mirrorDigest, mirroredUid } from '../mirror.ts';
 import { isUnderWay, planOwnOperation, planOwnTermination, planOwnTriggers } from './request-plan.ts';
 
@@ -44,6 +46,8 @@ interface Intent {
   readonly message: ApplicationMessage;
   /** Set when the request is processed again. */
   readonly again?: string;
+  /** It was refused before, and so is not acknowledged yet. */
+  readonly wasRefused?: boolean;
 }
 
 /**
@@ -75,6 +79,7 @@ export class ClusterApplications implements AgentKind<SourceSync> {
    */
   readonly #deferred = new Map<string, ApplicationMessage>();
   readonly #terminations = new Terminations<ApplicationMessage>();
+  readonly #refused: RefusedRequests;
   /** Applications whose deletion was sent a moment ago. */
   readonly #justDeleted = new Set<string>();
   #inbox: Inbox<Intent> | undefined;
@@ -118,6 +123,12 @@ export class ClusterApplications implements AgentKind<SourceSync> {
       store: options.applications,
       view: this.#view,
       isHidden: isSkipped,
+      runtime: options.runtime,
+    });
+    this.#refused = new RefusedRequests({
+      isBusy: ({ name }) => this.#inbox?.isBusy(name) === true,
+      again: (ref, message) => this.#inbox?.receive({ ref, message, again: options.runtime.newId(), wasRefused: true }),
+      changed: (ref) => this.#shownAnew(ref),
       runtime: options.runtime,
     });
   }
@@ -206,7 +217,7 @@ export class ClusterApplications implements AgentKind<SourceSync> {
 
   stats(): SyncStats {
     const { queued = 0, retrying = 0 } = this.#inbox ?? {};
-    return { ...this.#peer.stats(), queued, retrying };
+    return { ...this.#peer.stats(), queued, retrying: retrying + this.#refused.size };
   }
 
   oldestMs(): number {
@@ -215,6 +226,7 @@ export class ClusterApplications implements AgentKind<SourceSync> {
 
   close(): void {
     this.#stop.abort();
+    this.#refused.close();
     this.#peer.close();
   }
 
@@ -263,15 +275,33 @@ export class ClusterApplications implements AgentKind<SourceSync> {
     }
     let snapshot = this.#snapshots.get(local);
     if (snapshot === undefined) {
+      const shown = this.#withRefusal(local);
       snapshot = {
         uid: local.metadata.uid ?? '',
         version: local.metadata.resourceVersion ?? '',
-        digest: mirrorDigest(fieldsOfSource(local), local),
-        object: asSent(local),
+        digest: mirrorDigest(fieldsOfSource(shown), shown),
+        object: asSent(shown),
       };
       this.#snapshots.set(local, snapshot);
     }
     return snapshot;
+  }
+
+  /** What the API server refuses of the requests made on the mirror is shown there. */
+  #withRefusal(local: Application): Application {
+    const text = this.#refused.textOf(this.#ref(local.metadata.name));
+    return text === undefined
+      ? local
+      : { ...local, status: withAgentWarning(local.status ?? {}, text, this.#options.runtime.today()) };
+  }
+
+  /** Sends an object that has not changed as it is shown now. */
+  #shownAnew({ name }: ObjectRef): void {
+    const local = this.#local(this.#key(name));
+    if (local !== undefined) {
+      this.#snapshots.delete(local);
+      this.#outbox.repeat(this.#key(name));
+    }
   }
 
   #local(key: ResourceKey): Application | undefined {
@@ -279,7 +309,24 @@ export class ClusterApplications implements AgentKind<SourceSync> {
     return local === undefined || isSkipped(local) ? undefined : local;
   }
 
+  /** Carries out a request. One that the API server refuses is kept, and nothing waits for it. */
   async #apply(intent: Intent, signal: AbortSignal): Promise<InboxOutcome> {
+    const { ref, message } = intent;
+    try {
+      const outcome = await this.#carryOut(intent, signal);
+      if (outcome === 'done') {
+        this.#refused.settled(ref, message);
+      }
+      return outcome;
+    } catch (error) {
+      if (this.#refused.keeps(ref, message, error)) {
+        return 'done';
+      }
+      throw error;
+    }
+  }
+
+  async #carryOut(intent: Intent, signal: AbortSignal): Promise<InboxOutcome> {
     const { ref, message } = intent;
     switch (message.type) {
       case 'spec-update':
@@ -331,9 +378,12 @@ export class ClusterApplications implements AgentKind<SourceSync> {
     return this.#writer.once(ref, (local) => plan(local === undefined || isSkipped(local) ? undefined : local), signal);
   }
 
-  #acknowledge({ ref, message, again }: Intent): void {
+  #acknowledge({ ref, message, again, wasRefused = false }: Intent): void {
     // It was acknowledged when it was carried out first.
-    if (message.type === 'terminate-operation' && again !== undefined) {
+    if (message.type === 'terminate-operation' && again !== undefined && !wasRefused) {
+      return;
+    }
+    if (this.#refused.isOpen(ref, message)) {
       return;
     }
     if (this.#deferred.get(ref.name)?.eventId !== message.eventId) {

@@ -11,7 +11,7 @@ import {
 import type { Application } from '../../application.ts';
 import { specChecksum } from '../../checksums.ts';
 import type { Copy, CopySync, LateObject, ObjectMessage } from '../../peer/kind-sync.ts';
-import type { ApplicationMessage, PeerConnection, RequestUpdate } from '../../peer/messages.ts';
+import type { ApplicationMessage, PeerConnection, RequestUpdate, UnreadableMessage } from '../../peer/messages.ts';
 import { ReliableMessages } from '../../peer/reliable-messages.ts';
 import type { SyncStats } from '../../peer/stats.ts';
 import type { PlanWriter } from '../../writing/plan-writer.ts';
@@ -175,6 +175,10 @@ export class AgentMirrors implements CopySync {
     const id = is === 'again' ? this.#options.runtime.newId() : messageId(message);
     this.#inbox.receive({ is: 'message', name, id, message, received, connection: this.#connection });
     return true;
+  }
+
+  unreadable({ name, reason }: UnreadableMessage): void {
+    this.#keeper.refuse(name, `what the agent sent cannot be read: ${reason}`);
   }
 
   copies(): Copy[] {

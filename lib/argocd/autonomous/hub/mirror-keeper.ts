@@ -70,6 +70,9 @@ export class MirrorKeeper {
         return place !== undefined && hasMirrorDrifted(mirror, desired, place);
       },
       reconcile: ({ name }) => options.reconcile(name),
+      ask: ({ name }) => options.ask(name),
+      // The status, and what it answers, come with a report alone.
+      asksAfterFailure: true,
       failed: ({ name }, message) => {
         runtime.log.error({ agent, application: `${agent}/${name}` }, `Application cannot be mirrored: ${message}`);
         options.onFailure({ agent, name, message });
@@ -105,6 +108,11 @@ export class MirrorKeeper {
 
   hasFailed(name: string): boolean {
     return this.#copies.hasFailed(this.#ref(name));
+  }
+
+  /** What the agent sent cannot be mirrored. */
+  refuse(name: string, message: string): void {
+    this.#copies.refuse(this.#ref(name), message);
   }
 
   /** Stops all timers. */

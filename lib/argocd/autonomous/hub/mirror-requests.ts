@@ -169,6 +169,7 @@ export class MirrorRequests {
       operationDelivered: (operation !== undefined && received.operation === operation) || isOwn,
       triggersDelivered: triggers !== undefined && received.triggers === triggers,
       terminating: received.terminating,
+      hasShown: (startedAt) => mirror.metadata.annotations?.[annotations.reportedOperation] === startedAt,
     };
   }
 

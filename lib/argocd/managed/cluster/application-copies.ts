@@ -16,7 +16,7 @@ import { asksForWorkload } from '../../leaving.ts';
 import { annotations } from '../../names.ts';
 import { hasOwnerAnnotation } from '../../owner-marks.ts';
 import type { AgentKind, ConnectedPrincipal, Copy, CopySync, ObjectMessage } from '../../peer/kind-sync.ts';
-import type { ApplicationMessage, PeerConnection, RequestUpdate } from '../../peer/messages.ts';
+import type { ApplicationMessage, PeerConnection, RequestUpdate, UnreadableMessage } from '../../peer/messages.ts';
 import type { SyncStats } from '../../peer/stats.ts';
 import { placeOf } from '../../place.ts';
 import { isSkipped } from '../../routing.ts';
@@ -25,6 +25,7 @@ import { CopyKeeper } from '../../writing/copy-keeper.ts';
 import { applicationNames } from '../../writing/kind-names.ts';
 import type { Plan } from '../../writing/plan.ts';
 import { PlanWriter } from '../../writing/plan-writer.ts';
+import { RefusedRequests } from '../../writing/refused-requests.ts';
 import { sourceUidOf } from '../copy.ts';
 import { AgentNamespaces, type AgentNamespacesOptions } from './agent-namespaces.ts';
 import { CopyActions } from './copy-actions.ts';
@@ -87,6 +88,9 @@ export class ApplicationCopies implements AgentKind<CopySync> {
   readonly #writer: PlanWriter<Application>;
   readonly #actions: CopyActions;
   readonly #operations: Operations;
+  readonly #refused: RefusedRequests;
+  /** Why messages of the principal cannot be read, by place. */
+  readonly #unreadable = new Map<string, string>();
   #inbox: Inbox<CopyWork> | undefined;
   #connection: PeerConnection | undefined;
 
@@ -105,8 +109,8 @@ export class ApplicationCopies implements AgentKind<CopySync> {
       view: this.#view,
       namespaces: this.#namespaces,
       additionsFor: (ref) => ({
-        problem: this.#keeper.failureOf(ref),
-        warning: this.#keeper.warningOf(ref),
+        problem: this.#keeper.failureOf(ref) ?? this.#unreadable.get(placeOf(ref)),
+        warning: this.#refused.textOf(ref) ?? this.#keeper.warningOf(ref),
         ownRefresh: this.#keeper.desired(ref)?.ownRefresh === true,
       }),
       runtime: options.runtime,
@@ -157,6 +161,12 @@ export class ApplicationCopies implements AgentKind<CopySync> {
       actions: this.#actions,
       again: (ref, message) => this.#inbox?.receive({ is: 'operation', ref, id: this.#newId(), message }),
     });
+    this.#refused = new RefusedRequests({
+      isBusy: (ref) => this.#inbox?.isBusy(placeOf(ref)) === true,
+      again: (ref, message) => this.#inbox?.receive({ is: 'refused', ref, id: this.#newId(), message }),
+      changed: (ref) => this.#reporter.repeat(ref),
+      runtime: options.runtime,
+    });
   }
 
   /** Starts to follow the store. Call it when the store's cache is filled, and before the first connection. */
@@ -203,6 +213,7 @@ export class ApplicationCopies implements AgentKind<CopySync> {
     this.#keeper.close();
     this.#stuckDeletions.close();
     this.#operations.close();
+    this.#refused.close();
   }
 
   connected(connection: PeerConnection, { principalNamespace }: ConnectedPrincipal): void {
@@ -234,6 +245,13 @@ export class ApplicationCopies implements AgentKind<CopySync> {
     this.#actions.received(ref, message);
     this.#inbox?.receive({ is: 'message', ref, message });
     return true;
+  }
+
+  unreadable({ name, namespace, reason }: UnreadableMessage): void {
+    const ref = this.#namespaces.toLocal(name, namespace);
+    const message = `the agent cannot read what the principal sent: ${reason}`;
+    this.#unreadable.set(placeOf(ref), message);
+    this.#reporter.problem(ref, message);
   }
 
   copies(): Copy[] {
@@ -268,7 +286,7 @@ export class ApplicationCopies implements AgentKind<CopySync> {
       pending: this.#reporter.pending,
       inFlight: this.#reporter.inFlight,
       queued: (this.#inbox?.queued ?? 0) + this.#operations.size,
-      retrying: (this.#inbox?.retrying ?? 0) + this.#keeper.retrying,
+      retrying: (this.#inbox?.retrying ?? 0) + this.#keeper.retrying + this.#refused.size,
     };
   }
 
@@ -285,37 +303,68 @@ export class ApplicationCopies implements AgentKind<CopySync> {
       return this.#reconcile(work.ref, { lastSeen: work.lastSeen, reverts: true }, signal);
     }
     if (work.is === 'stuck') {
-      return this.#actions.reconcileStuck(work.ref, this.#today(), signal);
+      return this.#reconcileStuck(work.ref, signal);
+    }
+    if (work.is === 'message' && (isState(work.message) || work.message.type === 'delete')) {
+      this.#read(work.ref);
+      return work.message.type === 'delete'
+        ? this.#remove(work.ref, work.message, signal)
+        : this.#takeState(work.ref, work.message, signal);
     }
     const { ref, message } = work;
-    if (work.is === 'operation') {
-      return this.#operations.resume(ref, message, signal);
+    return this.#request(ref, message, () =>
+      message.type === 'terminate-operation'
+        ? this.#actions.terminate(ref, message, signal)
+        : work.is === 'operation'
+          ? this.#operations.resume(ref, message, signal)
+          : this.#operations.start(ref, message, signal),
+    );
+  }
+
+  async #takeState(ref: ObjectRef, message: ApplicationMessage, signal: AbortSignal): Promise<InboxOutcome> {
+    this.#keeper.desire(ref, desiredCopyAfter(message, this.#keeper.desired(ref)));
+    if (this.#beingRemoved.get(placeOf(ref))?.source === sourceUidOf(message.object)) {
+      this.#beingRemoved.delete(placeOf(ref));
     }
-    if (work.is === 'termination') {
-      return this.#actions.terminate(ref, message, signal);
-    }
-    const place = placeOf(ref);
-    switch (message.type) {
-      case 'create':
-      case 'spec-update': {
-        this.#keeper.desire(ref, desiredCopyAfter(message, this.#keeper.desired(ref)));
-        if (this.#beingRemoved.get(place)?.source === sourceUidOf(message.object)) {
-          this.#beingRemoved.delete(place);
+    const outcome = await this.#reconcile(ref, { lastSeen: undefined, reverts: false }, signal);
+    // A Go principal sends an operation along.
+    return outcome === 'done' && message.type === 'create' && message.object.operation !== undefined
+      ? this.#request(ref, message, () => this.#operations.start(ref, message, signal))
+      : outcome;
+  }
+
+  /** Carries out a request. One that the API server refuses is kept, and nothing waits for it. */
+  #request(ref: ObjectRef, message: ApplicationMessage, carryOut: () => Promise<InboxOutcome>): Promise<InboxOutcome> {
+    return carryOut().then(
+      (outcome) => {
+        if (outcome === 'done') {
+          this.#refused.settled(ref, message);
         }
-        const outcome = await this.#reconcile(ref, { lastSeen: undefined, reverts: false }, signal);
-        // A Go principal sends an operation along.
-        return outcome === 'done' && message.type === 'create' && message.object.operation !== undefined
-          ? this.#operations.start(ref, message, signal)
-          : outcome;
-      }
-      case 'delete':
-        return this.#remove(ref, message, signal);
-      case 'set-operation':
-        return this.#operations.start(ref, message, signal);
-      case 'terminate-operation':
-        return this.#actions.terminate(ref, message, signal);
-      case 'status-update':
-        return 'done';
+        return outcome;
+      },
+      (error: unknown) => {
+        if (this.#refused.keeps(ref, message, error)) {
+          return 'done';
+        }
+        throw error;
+      },
+    );
+  }
+
+  async #reconcileStuck(ref: ObjectRef, signal: AbortSignal): Promise<InboxOutcome> {
+    try {
+      return await this.#actions.reconcileStuck(ref, this.#today(), signal);
+    } catch (error) {
+      // It is due again a little later, and nothing is to wait for it.
+      this.#log.warn({ application: placeOf(ref), error }, 'Argo CD is not made to look at a deletion that takes long');
+      return 'done';
+    }
+  }
+
+  /** A message about the desired state can be read again. */
+  #read(ref: ObjectRef): void {
+    if (this.#unreadable.delete(placeOf(ref))) {
+      this.#reporter.solved(ref);
     }
   }
 
@@ -418,11 +467,11 @@ export class ApplicationCopies implements AgentKind<CopySync> {
   }
 
   #acknowledge(work: CopyWork): void {
-    if (work.is !== 'message' && work.is !== 'operation') {
+    if (work.is !== 'message' && work.is !== 'operation' && work.is !== 'refused') {
       return;
     }
     const { ref, message } = work;
-    if (this.#operations.isOpen(ref, message)) {
+    if (this.#operations.isOpen(ref, message) || (isAwaited(message) && this.#refused.isOpen(ref, message))) {
       return;
     }
     if (work.is === 'message' || isAwaited(message)) {

@@ -10,8 +10,8 @@ import { isUnmarked } from './desired-copy.ts';
 import { planNote, planOperation, planTermination, planUnnoted } from './operation-plan.ts';
 
 /**
- * Changes of a copy that are made once, as opposed to a state that is kept. What is not possible is logged, and tried again
- * only if it may pass later.
+ * Changes of a copy that are made once, as opposed to a state that is kept. What is not possible is logged. What the API
+ * server refuses throws.
  */
 export class CopyActions {
   readonly #writer: PlanWriter<Application>;

@@ -9,6 +9,8 @@ export type CopyWork =
   | { readonly is: 'operation'; readonly ref: ObjectRef; readonly id: string; readonly message: ApplicationMessage }
   /** Argo CD continued an operation that was terminated. */
   | { readonly is: 'termination'; readonly ref: ObjectRef; readonly id: string; readonly message: ApplicationMessage }
+  /** A request that the API server refused is tried again. */
+  | { readonly is: 'refused'; readonly ref: ObjectRef; readonly id: string; readonly message: ApplicationMessage }
   | { readonly is: 'verify'; readonly ref: ObjectRef; readonly id: string }
   | { readonly is: 'stuck'; readonly ref: ObjectRef; readonly id: string }
   | {

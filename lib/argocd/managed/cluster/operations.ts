@@ -178,12 +178,16 @@ export class Operations {
 }
 
 /**
- * Whether the acknowledgement of this message means that an operation is set, and can wait for that. argocd-agent's principal,
- * whose operations have the event id of the object's state, sends nothing else about an Application before it: it could
- * neither terminate the running operation nor correct what prevents a copy. It gets the acknowledgement with the note.
+ * Whether the acknowledgement of this request means that it is carried out, and can wait for that. argocd-agent's principal,
+ * whose requests have the event id of the object's state, sends nothing else about an Application before it: it could
+ * neither terminate the running operation nor correct what prevents a copy. It gets the acknowledgement of an operation that
+ * waits with the note, and that of a refused request at once.
  */
 export function isAwaited({ type, resourceId, eventId, object }: ApplicationMessage): boolean {
-  return type === 'set-operation' && eventId !== `${resourceId}_${object.metadata.resourceVersion}`;
+  return (
+    (type === 'set-operation' || type === 'terminate-operation') &&
+    eventId !== `${resourceId}_${object.metadata.resourceVersion}`
+  );
 }
 
 /** Whether the local object is a copy of what the message is about, and stays. */

@@ -14,13 +14,21 @@ import type { Application } from '../../application.ts';
 import { specChecksum } from '../../checksums.ts';
 import { annotations } from '../../names.ts';
 import type { ConnectedPrincipal, LateObject, Listed, ObjectMessage, SourceSync } from '../../peer/kind-sync.ts';
-import type { ApplicationMessage, ErrorMessage, Message, PeerConnection, RequestUpdate } from '../../peer/messages.ts';
+import type {
+  ApplicationMessage,
+  ErrorMessage,
+  Message,
+  PeerConnection,
+  RequestUpdate,
+  UnreadableMessage,
+} from '../../peer/messages.ts';
 import { SourcePeer } from '../../peer/source-peer.ts';
 import { stateMessage } from '../../peer/state-message.ts';
 import type { SyncStats } from '../../peer/stats.ts';
 import { placeOf } from '../../place.ts';
 import type { AgentReport, DeliveredRequests } from './agent-report.ts';
 import { EarlyReports } from './early-reports.ts';
+import { RefusedReports } from './refused-reports.ts';
 
 /** How an agent calls an Application. */
 export interface ReportedRef {
@@ -47,7 +55,11 @@ export interface AgentApplicationsOptions {
   readonly left: (key: ResourceKey, uid: string, signal: AbortSignal) => Promise<Application | undefined>;
   /** What the agent has received of the requests on the hub's object. */
   readonly delivered: (key: ResourceKey) => DeliveredRequests;
+  /** Whether the hub's object has told of an operation that began then, and no later one. */
+  readonly hasShown: (key: ResourceKey, startedAt: string) => boolean;
   readonly apply: (report: AgentReport, signal: AbortSignal) => Promise<InboxOutcome>;
+  /** The API server has refused for a while what the agent reports about an Application; undefined: it is written. */
+  readonly refused: (key: ResourceKey, reason: string | undefined) => void;
   /** The hub's key of what the agent speaks of. */
   readonly hubKey: (reported: ReportedRef) => ResourceKey;
   /** The agent has an Application that the hub does not have and that was made for another principal. It is kept. */
@@ -72,6 +84,7 @@ export class AgentApplications implements SourceSync {
   readonly #early = new EarlyReports();
   /** Last states of what has left, which the agent has to acknowledge before it is told of the deletion. */
   readonly #parting = new Map<string, Snapshot<Application>>();
+  readonly #refused: RefusedReports;
   #again = 0;
   readonly #deliveredNow = ({ key }: AgentReport) => this.#options.delivered(key);
   readonly #stop = new AbortController();
@@ -103,7 +116,7 @@ export class AgentApplications implements SourceSync {
     });
     this.#inbox = new Inbox<AgentReport>(
       {
-        apply: options.apply,
+        apply: (report, signal) => this.#apply(report, signal),
         acknowledge: ({ message, again }) => {
           if (again === undefined) {
             this.#peer.connection?.acknowledge(message);
@@ -111,7 +124,8 @@ export class AgentApplications implements SourceSync {
         },
         laneOf: ({ key }) => keyString(key),
         idOf: ({ message, again = '' }) => `${message.type}/${message.resourceId}/${message.eventId}${again}`,
-        supersedes: (newer, older) => older.message.type !== 'delete' && newer.message.type === older.message.type,
+        supersedes: ({ message: newer }, { message: older }) =>
+          older.type !== 'delete' && (newer.type === older.type || newer.type === 'delete'),
         onError: (error, { key }, attempt) =>
           runtime.log.warn(
             { agent: options.agent, application: placeOf(key), attempt, error },
@@ -122,6 +136,14 @@ export class AgentApplications implements SourceSync {
       },
       this.#stop.signal,
     );
+    this.#refused = new RefusedReports({
+      agent,
+      // A report that came meanwhile is newer.
+      isOutdated: (key) => this.#inbox.isBusy(keyString(key)),
+      again: (report) => this.#process(report),
+      told: options.refused,
+      runtime,
+    });
   }
 
   connected(connection: PeerConnection, peer: ConnectedPrincipal): void {
@@ -151,7 +173,7 @@ export class AgentApplications implements SourceSync {
     }
     const early = isOurs ? this.#early.acknowledged(event.resourceId, this.#deliveredNow) : undefined;
     if (early !== undefined) {
-      this.#inbox.receive({ ...early, again: `/${++this.#again}` });
+      this.#process(early);
     }
     return isOurs;
   }
@@ -170,9 +192,16 @@ export class AgentApplications implements SourceSync {
       delivered: this.#options.delivered(key),
       terminating: this.requested(key, 'terminate-operation'),
     };
-    this.#early.came(report, this.#options.read(key)?.object);
+    this.#early.came(report, this.#options.read(key)?.object, (startedAt) => this.#options.hasShown(key, startedAt));
     this.#inbox.receive(report);
     return true;
+  }
+
+  unreadable({ name, namespace, reason }: UnreadableMessage): void {
+    const key = this.#options.hubKey({ name, namespace, remapped: false });
+    if (this.#options.read(key) !== undefined) {
+      this.#refused.unreadable(key, reason);
+    }
   }
 
   changed(key: ResourceKey): void {
@@ -255,7 +284,7 @@ export class AgentApplications implements SourceSync {
 
   stats(): SyncStats {
     const { queued, retrying } = this.#inbox;
-    return { ...this.#peer.stats(), queued, retrying };
+    return { ...this.#peer.stats(), queued, retrying: retrying + this.#refused.size };
   }
 
   oldestMs(): number {
@@ -268,7 +297,28 @@ export class AgentApplications implements SourceSync {
 
   close(): void {
     this.#stop.abort();
+    this.#refused.close();
     this.#peer.close();
+  }
+
+  async #apply(report: AgentReport, signal: AbortSignal): Promise<InboxOutcome> {
+    try {
+      const outcome = await this.#options.apply(report, signal);
+      if (outcome === 'done') {
+        this.#refused.written(report);
+      }
+      return outcome;
+    } catch (error) {
+      if (this.#refused.keeps(report, error)) {
+        return 'done';
+      }
+      throw error;
+    }
+  }
+
+  /** Processes a report that is acknowledged once more. */
+  #process(report: AgentReport): void {
+    this.#inbox.receive({ ...report, again: `/${++this.#again}` });
   }
 
   /** The agent has no copy, so it cannot have executed the operation that was sent for it. */

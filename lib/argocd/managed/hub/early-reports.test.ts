@@ -39,7 +39,7 @@ const report = (startedAt?: string, delivered = underWay): AgentReport => ({
 
 function lookedAtAgain(first: AgentReport, object: Application, later = object): DeliveredRequests | undefined {
   const early = new EarlyReports();
-  early.came(first, object);
+  early.came(first, object, () => false);
   const again = early.acknowledged('app_u', () => all(later))?.delivered;
   expect(
     early.acknowledged('app_u', () => all(later)),
@@ -82,15 +82,15 @@ test('nothing is looked at again when nothing was asked for, the agent had it, o
   expect(lookedAtAgain(report(), hub({}))).toBeUndefined();
   expect(lookedAtAgain(report(undefined, done), refreshed)).toBeUndefined();
   const early = new EarlyReports();
-  early.came(report(), refreshed);
+  early.came(report(), refreshed, () => false);
   expect(early.acknowledged('other_u', () => done)).toBeUndefined();
   expect(early.acknowledged('app_u', () => underWay)).toBeUndefined();
-  early.came(report(undefined, done), refreshed);
+  early.came(report(undefined, done), refreshed, () => false);
   expect(
     early.acknowledged('app_u', () => done),
     'a later report is the answer',
   ).toBeUndefined();
-  early.came(report(), refreshed);
+  early.came(report(), refreshed, () => false);
   early.clear();
   expect(early.acknowledged('app_u', () => done)).toBeUndefined();
 });

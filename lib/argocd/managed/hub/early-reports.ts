@@ -23,8 +23,11 @@ export class EarlyReports {
   /** By resource id of the hub's object. At most one for each Application with a request. */
   readonly #reports = new Map<string, EarlyReport>();
 
-  /** A report came; `hub` is the object before it is written there. */
-  came(report: AgentReport, hub: Application | undefined): void {
+  /**
+   * A report came; `hub` is the object before it is written there.
+   * @param hasShown whether the hub's object has told of an operation that began then, and no later one
+   */
+  came(report: AgentReport, hub: Application | undefined, hasShown: (startedAt: string) => boolean): void {
     if (hub === undefined || report.message.type !== 'status-update') {
       return;
     }
@@ -37,8 +40,10 @@ export class EarlyReports {
       return;
     }
     const state = report.message.object.status?.operationState;
-    const isNew = state?.startedAt !== hub.status?.operationState?.startedAt;
-    const showsRun = isNew && isSameOperation(state?.operation, hub.operation);
+    const { startedAt } = state ?? {};
+    const isShown = typeof startedAt === 'string' && hasShown(startedAt);
+    const isNew = startedAt !== hub.status?.operationState?.startedAt && !isShown;
+    const showsRun = isNew && hub.operation !== undefined && isSameOperation(state?.operation, hub.operation);
     this.#reports.set(id, {
       report,
       answers: {

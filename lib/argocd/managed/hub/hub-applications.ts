@@ -58,6 +58,11 @@ export interface HubApplicationsOptions {
   readonly disconnection?: DisconnectionOptions | undefined;
   /** Called when an agent has an Application that the hub does not have and that was made for another principal. */
   readonly onForeign?: ((agent: string, application: ObjectRef) => void) | undefined;
+  /**
+   * Called when the hub's API server has refused for a while what an agent reports about an Application, once per reason: the
+   * refusal may be of every write, so that the Application cannot show it.
+   */
+  readonly onRefused?: ((agent: string, application: ObjectRef, reason: string) => void) | undefined;
   /** Waits until the agent may write again; called before each of its messages is processed. Default: no wait. */
   readonly pace?: ((agent: string, signal: AbortSignal) => Promise<void>) | undefined;
   readonly runtime: Runtime;
@@ -267,8 +272,13 @@ export class HubApplications implements HubKind<SourceSync> {
       count: () => this.#assignments.count(agent),
       left: (key, uid, signal) => this.#left(agent, key, uid, signal),
       delivered: (key) => this.#delivered(agent, key),
+      hasShown: (key, startedAt) => {
+        const hub = this.#view.get(key);
+        return hub !== undefined && this.#requests.hasShown(hub, key, startedAt);
+      },
       apply: (report, signal) => this.#apply(agent, report, signal),
       hubKey: (reported) => this.#hubKey(agent, reported),
+      refused: (key, reason) => this.#reportRefused(agent, key, reason),
       foundForeign: (key) => this.#foundForeign(agent, key),
       presenceChanged: (isThere) => this.#managedPresenceChanged(agent, isThere),
       runtime: this.#options.runtime,
@@ -401,7 +411,7 @@ export class HubApplications implements HubKind<SourceSync> {
       this.#strayed(agent, report.key, report.message);
       return undefined;
     };
-    return this.#writer.run(report.key, plan, { agent, report: report.message.type }, signal);
+    return this.#writer.run(report.key, plan, signal);
   }
 
   #patchFor(agent: string, hub: Application, report: AgentReport): MergePatch | undefined {
@@ -421,7 +431,8 @@ export class HubApplications implements HubKind<SourceSync> {
       this.#peers.get(agent)?.seen(report.key, source);
     }
     // After a restart the principal requests again what was not reported as finished. This report may be of its end.
-    const isDone = ranUnreported(hub, message.object, (time) => this.#requests.hasShown(hub, keyOf(refOf(hub)), time));
+    const hasShown = (time: string) => this.#requests.hasShown(hub, keyOf(refOf(hub)), time);
+    const isDone = ranUnreported(hub, message.object, hasShown);
     if (isDone) {
       this.#peers.get(agent)?.withdraw(report.key, 'set-operation');
     }
@@ -429,6 +440,7 @@ export class HubApplications implements HubKind<SourceSync> {
       operationDelivered: isDone || report.delivered.operation === operationMark(hub),
       triggersDelivered: report.delivered.triggers === triggerMark(hub),
       terminating: report.terminating,
+      hasShown,
     });
     this.#requests.reported(hub, keyOf(refOf(hub)), message.object, patch?.operation !== undefined);
     return patch;
@@ -456,6 +468,14 @@ export class HubApplications implements HubKind<SourceSync> {
     if (uid !== undefined) {
       this.#log.info({ agent, application: placeOf(key) }, 'the agent has an Application that it should not have');
       this.#peers.get(agent)?.peerHolds(key, { uid }, marks?.[annotations.principalUid]);
+    }
+  }
+
+  #reportRefused(agent: string, { namespace, name }: ResourceKey, reason: string | undefined): void {
+    const ref = { namespace, name };
+    this.#warnings.reportRefused(ref, agent, reason);
+    if (reason !== undefined) {
+      this.#options.onRefused?.(agent, ref, reason);
     }
   }
 

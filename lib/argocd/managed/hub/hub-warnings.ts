@@ -1,7 +1,7 @@
 import { Inbox, type InboxOutcome, type ObjectRef, type RetryDelays, type Runtime } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
 import { agentDisconnectedCondition, agentWarningCondition, annotations } from '../../names.ts';
-import { placeOf } from '../../place.ts';
+import { placeOf, refAt } from '../../place.ts';
 import { sourceUidOf } from '../copy.ts';
 import { conditionMessage, planUserRelease, planWarnings } from '../status.ts';
 import { DisconnectionNotices, type DisconnectionNoticesOptions } from './disconnection-notices.ts';
@@ -42,7 +42,7 @@ interface Look {
 
 /**
  * Writes on the hub's Applications what the principal alone knows: that nobody deploys one, that one being deleted waits for
- * an agent that is away, and that another cluster, which had it before, is still removing what it deployed. A user may release
+ * an agent that is away, that an agent's report cannot be written, and that another cluster, which had it before, is still removing what it deployed. A user may release
  * one that waits ({@link annotations.release}). Another condition says that an agent is not connected, also on mirrors.
  */
 export class HubWarnings {
@@ -59,6 +59,8 @@ export class HubWarnings {
   readonly #timers = new Map<string, () => void>();
   /** Applications that nobody deploys. They have a notice when that lasts: agents and projects come one after another. */
   readonly #unserved = new Map<string, { readonly ref: ObjectRef; readonly since: number; isShown: boolean }>();
+  /** What agents report and the hub's API server refuses, by Application. */
+  readonly #refused = new Map<string, { readonly agent: string; readonly text: string }>();
   #cancelShowing: (() => void) | undefined;
   #ids = 0;
 
@@ -103,6 +105,7 @@ export class HubWarnings {
     }
     if (hub === undefined) {
       this.#unserved.delete(placeOf(ref));
+      this.#refused.delete(placeOf(ref));
       return;
     }
     this.#followService(ref, hub, agent);
@@ -114,6 +117,17 @@ export class HubWarnings {
       this.#look(ref);
     }
     this.#disconnection.follow(hub);
+  }
+
+  /** What an agent reports about an Application cannot be written, for this reason; undefined: it can. */
+  reportRefused(ref: ObjectRef, agent: string, reason: string | undefined): void {
+    const place = placeOf(ref);
+    if (reason !== undefined) {
+      this.#refused.set(place, { agent, text: `what agent ${agent} reports cannot be written here: ${reason}` });
+      this.#look(ref);
+    } else if (this.#refused.delete(place)) {
+      this.#look(ref);
+    }
   }
 
   /** What is to be said on this Application of an agent that is not connected may have changed. */
@@ -183,6 +197,11 @@ export class HubWarnings {
       this.#depart(ref, agent, undefined);
       this.#look(ref);
     }
+    for (const [place, refused] of [...this.#refused]) {
+      if (refused.agent === agent) {
+        this.reportRefused(refAt(place), agent, undefined);
+      }
+    }
   }
 
   /** Another principal has a connection of a managed agent, or has it no longer. */
@@ -228,7 +247,7 @@ export class HubWarnings {
   }
 
   #write(ref: ObjectRef, signal: AbortSignal): Promise<InboxOutcome> {
-    return this.#options.writer.run(ref, (hub) => this.#plan(ref, hub), {}, signal);
+    return this.#options.writer.run(ref, (hub) => this.#plan(ref, hub), signal);
   }
 
   #plan(ref: ObjectRef, hub: Application | undefined) {
@@ -244,7 +263,10 @@ export class HubWarnings {
       return release;
     }
     const notice = this.#notice(ref, hub);
-    const texts = [notice, this.#waiting(hub), ...this.#removals(ref, hub)].filter((text) => text !== undefined);
+    const refused = this.#refused.get(placeOf(ref))?.text;
+    const texts = [notice, refused, this.#waiting(hub), ...this.#removals(ref, hub)].filter(
+      (text) => text !== undefined,
+    );
     const messages = {
       [agentWarningCondition]: texts.length === 0 ? undefined : texts.join('; '),
       [agentDisconnectedCondition]: this.#disconnection.messageFor(hub),

@@ -1,0 +1,104 @@
+import { expect, test } from 'vitest';
+import { hubApplication, Lab } from '../testing/lab.ts';
+
+const onHub = { namespace: 'a', name: 'shop' };
+
+const answer = (status: number, message: string) => Object.assign(new Error(message), { status });
+
+const lasting: [number, string][] = [
+  [500, 'failed calling webhook "x": connection refused'],
+  [500, 'etcdserver: request is too large'],
+  [409, 'a webhook denies it as a conflict'],
+  [429, 'too many requests'],
+  [503, 'unavailable'],
+];
+
+/** A hub with one Application, and an agent whose API server answers such calls with this while it is set. */
+async function fleet() {
+  const lab = new Lab();
+  const principal = lab.principal();
+  const agent = lab.agent();
+  lab.join(principal, agent);
+  const state: { denies: Error | undefined; calls: readonly string[] } = { denies: undefined, calls: [] };
+  agent.cluster.intercept = (call) => {
+    if (state.denies !== undefined && state.calls.includes(call)) {
+      throw state.denies;
+    }
+  };
+  const shown = () => lab.hub.objects.get(onHub);
+  return { lab, agent, state, shown, conditions: () => shown()?.status?.conditions ?? [] };
+}
+
+test.each(lasting)(
+  'a copy that cannot be made for more than a minute (%i %s) is shown on the hub',
+  async (status, message) => {
+    const { lab, agent, state, shown, conditions } = await fleet();
+    state.denies = answer(status, message);
+    state.calls = ['create', 'patch'];
+    lab.hub.objects.create(hubApplication());
+    await lab.run(60_000);
+    expect(conditions()).toMatchObject([{ type: 'AgentError', message: expect.stringContaining(message) }]);
+    expect(shown()?.status?.health?.status).toBe('Degraded');
+    await lab.run(3_600_000);
+    expect(agent.copy()).toBeUndefined();
+    state.denies = undefined;
+    await lab.run(600_000);
+    expect(agent.copy()).toBeDefined();
+    expect(conditions()).toEqual([]);
+  },
+);
+
+test.each(lasting)('so is a copy that cannot be changed (%i %s)', async (status, message) => {
+  const { lab, agent, state, conditions } = await fleet();
+  lab.hub.objects.create(hubApplication());
+  await lab.run(1_000);
+  state.denies = answer(status, message);
+  state.calls = ['patch'];
+  lab.hub.objects.patch(onHub, { spec: { source: { path: 'p1' } } });
+  await lab.run(60_000);
+  expect(conditions()).toMatchObject([{ type: 'AgentError', message: expect.stringContaining(message) }]);
+  state.denies = undefined;
+  await lab.run(600_000);
+  expect(agent.copy()?.spec.source).toEqual({ path: 'p1' });
+  expect(conditions()).toEqual([]);
+});
+
+test.each([...lasting, [422, 'denied by policy'] as const])(
+  'so is a copy that cannot be deleted (%i %s)',
+  async (status, message) => {
+    const { lab, agent, state, shown, conditions } = await fleet();
+    lab.hub.objects.create(hubApplication({ finalizers: ['resources-finalizer.argocd.argoproj.io'] }));
+    await lab.run(1_000);
+    state.denies = answer(status, message);
+    state.calls = ['patch', 'delete'];
+    lab.hub.objects.delete(onHub, { propagation: 'Background' });
+    await lab.run(60_000);
+    expect(conditions()).toMatchObject([{ type: 'AgentError', message: expect.stringContaining(message) }]);
+    state.denies = undefined;
+    await lab.run(600_000);
+    agent.cluster.objects.patch({ namespace: 'argocd', name: 'shop' }, { metadata: { finalizers: null } });
+    await lab.run(600_000);
+    expect(shown()).toBeUndefined();
+  },
+);
+
+test('what passes within seconds is not shown', async () => {
+  const { lab, agent, state, conditions } = await fleet();
+  state.denies = answer(500, 'leader changed');
+  state.calls = ['create'];
+  lab.hub.objects.create(hubApplication());
+  await lab.run(10_000);
+  state.denies = undefined;
+  await lab.run(20_000);
+  expect(agent.copy()).toBeDefined();
+  expect(conditions()).toEqual([]);
+});
+
+test('what can never pass says what to do', async () => {
+  const { lab, state, conditions } = await fleet();
+  state.denies = answer(500, 'etcdserver: request is too large');
+  state.calls = ['create'];
+  lab.hub.objects.create(hubApplication());
+  await lab.run(1_000);
+  expect(conditions()).toMatchObject([{ message: expect.stringMatching(/has to be made smaller$/) }]);
+});
