@@ -185,23 +185,11 @@ test(
 test(
   'the normal form of a repository address',
   async () => {
-    const pieces = [
-      'https://',
-      'ssh://',
-      'git@',
-      'user@',
-      'host',
-      'HOST.example.com',
-      ':',
-      '/',
-      'a',
-      '.git',
-      ' ',
-      '22',
-      'b',
-    ];
     const differs = await compareWithArgoCD('repository', (dice) => {
-      const url = some(dice, 8, () => dice.pick(pieces)).join('');
+      const [scheme, user] = [dice.pick(['https://', 'ssh://', 'oci://', '']), dice.pick(['git@', 'User@', ''])];
+      const host = `${dice.pick(['host', 'HOST.example.com'])}${dice.pick(['', ':', ':22'])}`;
+      const path = some(dice, 4, () => dice.pick(['a', 'B', '.git', '22', '-', '/'])).join('');
+      const url = `${scheme}${user}${host}/a${path}`;
       const ours = normalRepositoryUrl(url);
       // To Argo CD, an address that is no URL is none.
       return { of: { url }, ours, agrees: (theirs) => theirs === ours || theirs === '' };

@@ -69,8 +69,8 @@ function escapeAt(source: string, at: number, isInClass: boolean): Piece | undef
   if (anchor !== undefined) {
     return { text: anchor, length: 2 };
   }
-  if (/[A-Za-z0-9]/.test(next)) {
-    // JavaScript knows those that it shares with .NET, and refuses others.
+  if (/\w/.test(next)) {
+    // JavaScript knows those that it shares with .NET, and refuses others, as that does.
     return { text: `\\${next}`, length: 2 };
   }
   const isSyntax = /[\^$\\.*+?()[\]{}|/]/.test(next) || (isInClass && next === '-');

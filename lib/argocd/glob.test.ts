@@ -106,7 +106,7 @@ test.each([
   ['/\\Ateam\\z/', 'team-a', false],
   ['/^prod\\:/', 'prod:', true],
   ['/^a$|^team\\-b$/', 'team-b', true],
-  ['/^team\\_a$/', 'team_a', true],
+  ['/^team\\_a$/', 'team_a', false],
   ['/^[\\w\\-]+$/', 'team-a', true],
   ['/^[]a]+$/', 'a]', true],
   ['/^[^]a]+$/', 'b', true],

@@ -8,7 +8,7 @@ export interface GlobalProject {
 }
 
 /** A label selector as Kubernetes objects have it. */
-export interface LabelSelector {
+interface LabelSelector {
   readonly matchLabels: Readonly<Record<string, string>>;
   readonly matchExpressions: readonly LabelRequirement[];
 }
