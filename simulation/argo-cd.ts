@@ -1,8 +1,30 @@
-import { beginOperation, endOperation, isOperating, takeFinalizer } from '../e2e/application-controller/rules.ts';
+import {
+  beginOperation,
+  endOperation,
+  isOperating,
+  resourcesFinalizer,
+  takeFinalizer,
+} from '../e2e/application-controller/rules.ts';
 import { type Application, annotations } from '../lib/argocd/index.ts';
 import type { Collection } from './cluster.ts';
 import type { SeededDice } from './dice.ts';
+import type { Unkindness } from './unkindness.ts';
 import type { VirtualTime } from './virtual-time.ts';
+
+/** What the simulated Argo CD needs of its world. */
+export interface ArgoCDWorld {
+  readonly time: VirtualTime;
+  readonly dice: SeededDice;
+  readonly unkind: Unkindness;
+  /** It removes what this Application has deployed. */
+  removesWorkload(application: Application): void;
+}
+
+/** Argo CD writes one for each resource that two Applications have, and for each that it leaves out. */
+const manyConditions = Array.from({ length: 1_000 }, (_, i) => ({
+  type: 'SharedResourceWarning',
+  message: `ConfigMap/c${i} is part of two Applications`,
+}));
 
 /** A stand-in for Argo CD's application controller on a managed cluster: compares, syncs on request, cleans up. */
 export class ArgoCD {
@@ -14,15 +36,29 @@ export class ArgoCD {
   readonly #time: VirtualTime;
   readonly #dice: SeededDice;
 
-  constructor(cluster: Collection<Application>, time: VirtualTime, dice: SeededDice) {
+  readonly #world: ArgoCDWorld;
+
+  constructor(cluster: Collection<Application>, world: ArgoCDWorld) {
     this.#cluster = cluster;
-    this.#time = time;
-    this.#dice = dice;
-    cluster.watch(({ now }) => {
-      if (now !== undefined) {
-        time.after(dice.delay(20), () => this.#reconcile(now.metadata.namespace ?? '', now.metadata.name));
+    this.#world = world;
+    this.#time = world.time;
+    this.#dice = world.dice;
+    cluster.watch(({ now }) => now !== undefined && this.#look(now));
+    cluster.cluster.onRestored(() => this.#startAnew());
+  }
+
+  #look({ metadata: { namespace = '', name } }: Application): void {
+    this.#time.after(this.#dice.delay(20), () => this.#reconcile(namespace, name));
+  }
+
+  /** It looks at everything, and goes on with what had begun. */
+  #startAnew(): void {
+    for (const app of this.#cluster.list()) {
+      this.#look(app);
+      if (app.operation !== undefined && isOperating(app)) {
+        this.#finishLater(app, String(app.status?.operationState?.startedAt));
       }
-    });
+    }
   }
 
   #reconcile(namespace: string, name: string): void {
@@ -40,6 +76,9 @@ export class ArgoCD {
       }
       const patch = takeFinalizer(app);
       if (patch !== undefined) {
+        if (hasResourcesFinalizer(app) && !hasResourcesFinalizer(patch as unknown as Application)) {
+          this.#world.removesWorkload(app);
+        }
         this.#cluster.patch(ref, patch);
       }
       return;
@@ -63,6 +102,7 @@ export class ArgoCD {
           sync: { status: 'Synced', revision: seen },
           health: { status: 'Healthy' },
           ...(resources === undefined ? {} : { resources }),
+          ...(this.#world.unkind.strikes('manyConditions', 0.1) && { conditions: manyConditions }),
         },
       });
     }
@@ -76,10 +116,14 @@ export class ArgoCD {
       this.started.set(revision, (this.started.get(revision) ?? 0) + 1);
       const startedAt = this.#time.timestamp();
       this.#cluster.patch(ref, beginOperation(app, startedAt));
-      this.#time.after(this.#dice.delay(200), () => this.#finish(ref, app.metadata.uid, startedAt));
+      this.#finishLater(app, startedAt);
     } else if (app.operation !== undefined && state?.phase === 'Terminating') {
       this.#finish(ref, app.metadata.uid, String(state.startedAt));
     }
+  }
+
+  #finishLater({ metadata: { namespace = '', name, uid } }: Application, startedAt: string): void {
+    this.#time.after(this.#dice.delay(200), () => this.#finish({ namespace, name }, uid, startedAt));
   }
 
   #finish(ref: { namespace: string; name: string }, uid: string | undefined, startedAt: string): void {
@@ -92,8 +136,17 @@ export class ArgoCD {
   }
 }
 
+/** Whether Argo CD has to remove what the Application deployed before the object may go. */
+export function hasResourcesFinalizer({ metadata }: Pick<Application, 'metadata'>): boolean {
+  return (metadata.finalizers ?? []).some(
+    (one) => one === resourcesFinalizer || one.startsWith(`${resourcesFinalizer}/`),
+  );
+}
+
 /** The commit that an operation is to deploy, which names it here. */
-const revisionOf = (operation: unknown) => (operation as { sync?: { revision?: string } }).sync?.revision ?? '';
+export function revisionOf(operation: unknown): string {
+  return (operation as { sync?: { revision?: string } } | undefined)?.sync?.revision ?? '';
+}
 
 /**
  * Whether its last operation has ended. One that is set again after somebody terminated what had ended already is not over:

@@ -1,6 +1,7 @@
 import { resourcesFinalizer } from '../e2e/application-controller/rules.ts';
 import { type Application, annotations, skipSyncLabel } from '../lib/argocd/index.ts';
 import type { ObjectRef } from '../lib/sync/index.ts';
+import { revisionOf } from './argo-cd.ts';
 import type { Collection } from './cluster.ts';
 import { agentNamespace } from './layout.ts';
 import { held, hiddenBy, mirrorDifferences } from './mirror-check.ts';
@@ -105,6 +106,11 @@ export class AutonomousSites implements Topic {
       cluster.create(this.#newApplication(ref));
       return `create ${name}`;
     }
+    const { unkind, values } = this.#scene;
+    if (values.isOn && unkind.dice.chance(0.3)) {
+      cluster.edit(ref, (now) => values.edit(now));
+      return `edit values of ${name}`;
+    }
     switch (this.#scene.dice.integer(0, 12)) {
       case 0:
         cluster.delete(ref, { propagation: 'Foreground' });
@@ -156,7 +162,13 @@ export class AutonomousSites implements Topic {
   }
 
   problems(site: Site): string[] {
-    return [...mirrorDifferences(this.#hub, site), ...this.#ownProblems(site), ...this.#requestProblems(site)];
+    const isHindered = (name: string) =>
+      this.#scene.lasting.some((one) => one.cluster === site.cluster && one.name === name);
+    return [
+      ...mirrorDifferences(this.#hub, site, isHindered),
+      ...this.#ownProblems(site),
+      ...this.#requestProblems(site),
+    ];
   }
 
   failing(site: Site): number {
@@ -215,6 +227,11 @@ export class AutonomousSites implements Topic {
       return [];
     }
     const problems: string[] = [];
+    // What is still to be seen on the mirror waits for the agent's API server.
+    const waits = (id: string, isSeen: (mirror: Application) => boolean) => {
+      const mirror = this.#hub.get({ namespace: site.name, name: id.slice(site.name.length + 1) });
+      return this.#scene.lasting.length > 0 && mirror !== undefined && isSeen(mirror);
+    };
     const stands = ({ uids, ...asked }: Asked, id: string) => {
       const mirror = this.#hub.get({ namespace: site.name, name: id.slice(site.name.length + 1) });
       const now = mirror === undefined ? [] : this.#uids(site, mirror);
@@ -230,12 +247,15 @@ export class AutonomousSites implements Topic {
     }
     for (const [id, asked] of this.#operations) {
       const started = site.argoCD.started.get(asked.revision) ?? 0;
-      if (stands(asked, id) && (started === 0 || (started > 1 && !this.#scene.restarted))) {
+      const isUndone = started === 0 && !waits(id, ({ operation }) => revisionOf(operation) === asked.revision);
+      if (stands(asked, id) && (isUndone || (started > 1 && !this.#scene.restarted))) {
         problems.push(`${id}: ${asked.revision} was started ${started} times`);
       }
     }
     for (const [id, asked] of this.#refreshes) {
-      if (stands(asked, id) && (site.argoCD.refreshed.get(asked.uids[1] ?? '') ?? 0) <= asked.before) {
+      const isDone = (site.argoCD.refreshed.get(asked.uids[1] ?? '') ?? 0) > asked.before;
+      const isAsked = ({ metadata }: Application) => metadata.annotations?.[annotations.refresh] !== undefined;
+      if (stands(asked, id) && !isDone && !waits(id, isAsked)) {
         problems.push(`${id}: not refreshed`);
       }
     }

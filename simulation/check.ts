@@ -1,12 +1,20 @@
-import { type Application, annotations } from '../lib/argocd/index.ts';
-import { isEqual } from '../lib/base/index.ts';
+import { type Application, agentErrorCondition, annotations } from '../lib/argocd/index.ts';
 import { type ObjectRef, refOf } from '../lib/sync/index.ts';
 import type { Collection } from './cluster.ts';
+import { canonical } from './json.ts';
 import { agentNamespace, type Layout, principalNamespace, principalUid } from './layout.ts';
 import type { Site } from './world.ts';
 
-/** What is not as it should be between the hub and one managed cluster, once all is quiet. */
-export function differencesOf(hub: Collection<Application>, { name: agent, cluster }: Site, layout: Layout): string[] {
+/**
+ * What is not as it should be between the hub and one managed cluster, once all is quiet. What cannot be in step is shown.
+ * @param isHindered whether the cluster's API server does not let the copies of this name be as they should
+ */
+export function differencesOf(
+  hub: Collection<Application>,
+  { name: agent, cluster }: Site,
+  layout: Layout,
+  isHindered: (name: string) => boolean,
+): string[] {
   const managed = cluster.of('Application');
   const problems: string[] = [];
   const wanted = new Map(
@@ -16,27 +24,41 @@ export function differencesOf(hub: Collection<Application>, { name: agent, clust
       .map((app) => [placeOf(layout.toLocal(refOf(app))), app]),
   );
   for (const [name, app] of wanted) {
-    const copy = managed.get(layout.toLocal(refOf(app)));
-    if (app.metadata.deletionTimestamp !== undefined) {
-      problems.push(`${name}: still being deleted on the hub`);
-    } else if (copy === undefined) {
-      problems.push(`${name}: missing on the managed cluster`);
-    } else {
-      problems.push(...compare(name, app, copy));
+    const differences = differencesOfOne(name, app, managed.get(layout.toLocal(refOf(app))));
+    if (!isHindered(app.metadata.name)) {
+      problems.push(...differences);
+    } else if (differences.length > 0 && !hasError(app)) {
+      problems.push(...differences.map((one) => `not shown: ${one}`));
     }
   }
   for (const copy of managed.list()) {
     const name = placeOf(refOf(copy));
-    if (copy.metadata.annotations?.[annotations.sourceUid] !== undefined && !wanted.has(name)) {
+    const isCopy = copy.metadata.annotations?.[annotations.sourceUid] !== undefined;
+    // There is nothing left to show it on.
+    if (isCopy && !wanted.has(name) && !isHindered(copy.metadata.name)) {
       problems.push(`${name}: phantom on the managed cluster`);
     }
   }
   return problems;
 }
 
+function differencesOfOne(name: string, app: Application, copy: Application | undefined): string[] {
+  if (app.metadata.deletionTimestamp !== undefined) {
+    return [`${name}: still being deleted on the hub`];
+  }
+  return copy === undefined ? [`${name}: missing on the managed cluster`] : compare(name, app, copy);
+}
+
+/** Whether the hub's object says that its agent could not do what it should. */
+function hasError({ status }: Application): boolean {
+  return status?.conditions?.some(({ type }) => type === agentErrorCondition) === true;
+}
+
 function compare(name: string, app: Application, copy: Application): string[] {
   const differ = (what: string, hub: unknown, managed: unknown) =>
-    isEqual(hub, managed) ? [] : [`${name}: ${what}: hub ${JSON.stringify(hub)}, managed ${JSON.stringify(managed)}`];
+    canonical(hub) === canonical(managed)
+      ? []
+      : [`${name}: ${what}: hub ${JSON.stringify(hub)}, managed ${JSON.stringify(managed)}`];
   const {
     note,
     [annotations.namespaceRemapped]: mark,

@@ -47,7 +47,11 @@ export class ClusterStore<T extends SimulatedObject> implements Store<T> {
     this.#hasSelector = (collection as object) === collection.cluster.of('Application');
     // A program does not go on before its first list succeeded.
     this.#list();
-    machine.died.addEventListener('abort', () => this.#watching());
+    const unlisten = collection.cluster.onRestored(() => this.breakWatch());
+    machine.died.addEventListener('abort', () => {
+      unlisten();
+      this.#watching();
+    });
   }
 
   /** The watch breaks: what it had not delivered is lost, and a list some time later shows the difference. */
@@ -112,7 +116,7 @@ export class ClusterStore<T extends SimulatedObject> implements Store<T> {
   }
 
   create(object: T, signal?: AbortSignal): Promise<T> {
-    return this.#write('create', undefined, false, () => this.#collection.create(object), signal);
+    return this.#write('create', refOf(object), false, () => this.#collection.create(object), signal);
   }
 
   patch(ref: ObjectRef, patch: MergePatch, signal?: AbortSignal): Promise<T> {
@@ -122,7 +126,8 @@ export class ClusterStore<T extends SimulatedObject> implements Store<T> {
 
   /** Writes the object as a whole, over the version that it carries. */
   replace(object: T, signal?: AbortSignal): Promise<T> {
-    return this.#write('update', refOf(object), true, () => this.#collection.replace(object), signal);
+    const ref = refOf(object);
+    return this.#write('update', ref, true, () => this.#collection.replace(ref, object), signal);
   }
 
   delete(ref: ObjectRef, options: DeleteRequest, signal?: AbortSignal): Promise<void> {
@@ -140,17 +145,22 @@ export class ClusterStore<T extends SimulatedObject> implements Store<T> {
 
   #write<R>(
     action: ExecutedWrite<T>['action'],
-    ref: ObjectRef | undefined,
+    ref: ObjectRef,
     hasVersion: boolean,
     work: () => R,
     signal: AbortSignal | undefined,
   ): Promise<R> {
     const executed = this.#audit?.();
     return this.#call(() => {
-      if (this.#collection.cluster.forbids) {
+      const { cluster, kind } = this.#collection;
+      if (cluster.forbids) {
         throw new Refused(403, 'Forbidden');
       }
-      const before = ref && this.#collection.get(ref);
+      const refusal = cluster.refusalOf({ action, kind, ref });
+      if (refusal !== undefined) {
+        throw refusal;
+      }
+      const before = action === 'create' ? undefined : this.#collection.get(ref);
       const after = work();
       const object = before ?? (after as T | undefined);
       if (object !== undefined && before !== after) {

@@ -1,6 +1,7 @@
 import type { Application, AppProject, GpgKeys, Metadata, RepositorySecret } from '../lib/argocd/index.ts';
-import { applyMergePatch, isEqual, type MergePatch } from '../lib/base/index.ts';
+import { isEqual, type MergePatch } from '../lib/base/index.ts';
 import type { ObjectRef, StoreChange } from '../lib/sync/index.ts';
+import { canonical, merged } from './json.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
 /** The kinds of objects that simulated clusters hold: a kind that is added here can be used at once. */
@@ -41,6 +42,22 @@ export interface DeleteRequest {
   readonly propagation: 'Foreground' | 'Background';
 }
 
+/** What somebody asks an API server to write. */
+export interface WriteRequest {
+  readonly action: 'create' | 'update' | 'delete';
+  readonly kind: keyof Kinds;
+  readonly ref: ObjectRef;
+}
+
+/** An admission policy, or what else stands between a request and the storage: what it answers to a write that it refuses. */
+export type Refusal = (request: WriteRequest) => Refused | undefined;
+
+/** All that an API server had at a moment. */
+export interface Snapshot {
+  readonly version: number;
+  readonly objects: ReadonlyMap<keyof Kinds, ReadonlyMap<string, SimulatedObject>>;
+}
+
 /** Hears of every change of a kind of objects. */
 export type Listener<T> = (change: StoreChange<T>) => void;
 
@@ -60,6 +77,11 @@ export class SimulatedCluster {
   forbids = false;
   /** Namespaces that are not there. */
   readonly missing = new Set<string>();
+  /** Namespaces that are being deleted: nothing new comes into them. */
+  readonly terminating = new Set<string>();
+  /** What refuses writes of programs. */
+  readonly refusals = new Set<Refusal>();
+  readonly #restored = new Set<() => void>();
   /** Writes that changed something. */
   writes = 0;
 
@@ -72,7 +94,7 @@ export class SimulatedCluster {
   of<K extends keyof Kinds>(kind: K): Collection<Kinds[K]> {
     let collection = this.#collections.get(kind);
     if (collection === undefined) {
-      collection = new Collection<SimulatedObject>(this);
+      collection = new Collection<SimulatedObject>(this, kind);
       this.#collections.set(kind, collection);
       for (const listener of this.#watchers) {
         report(collection, listener);
@@ -87,6 +109,40 @@ export class SimulatedCluster {
     for (const collection of this.#collections.values()) {
       report(collection, listener);
     }
+  }
+
+  /** What the API server answers to a write instead of executing it; undefined: it executes it. */
+  refusalOf(request: WriteRequest): Refused | undefined {
+    for (const refusal of this.refusals) {
+      const answer = refusal(request);
+      if (answer !== undefined) {
+        return answer;
+      }
+    }
+    return undefined;
+  }
+
+  /** All that it has now. */
+  snapshot(): Snapshot {
+    const objects = Array.from(this.#collections, ([kind, collection]) => [kind, collection.snapshot()] as const);
+    return { version: this.#version, objects: new Map(objects) };
+  }
+
+  /** The storage has what it had then, at the versions of then. Watches break. */
+  restore({ version, objects }: Snapshot): void {
+    this.#version = version;
+    for (const [kind, collection] of this.#collections) {
+      collection.restore(objects.get(kind) ?? new Map());
+    }
+    for (const listener of [...this.#restored]) {
+      listener();
+    }
+  }
+
+  /** Calls back when its storage was restored, until the returned function is called. */
+  onRestored(listener: () => void): () => void {
+    this.#restored.add(listener);
+    return () => this.#restored.delete(listener);
   }
 
   /** A uid that no object had before. */
@@ -109,12 +165,14 @@ export class SimulatedCluster {
 /** One cluster's objects of one kind, with the rules of an API server that matter here. Changes by themselves are at once. */
 export class Collection<T extends SimulatedObject> {
   readonly cluster: SimulatedCluster;
-  readonly #objects = new Map<string, T>();
+  readonly kind: keyof Kinds;
+  #objects = new Map<string, T>();
   readonly #watchers = new Set<Listener<T>>();
   readonly #goneAt = new Map<string, number>();
 
-  constructor(cluster: SimulatedCluster) {
+  constructor(cluster: SimulatedCluster, kind: keyof Kinds) {
     this.cluster = cluster;
+    this.kind = kind;
   }
 
   /** The version at which an object of this name was deleted last; undefined: none was. */
@@ -144,6 +202,9 @@ export class Collection<T extends SimulatedObject> {
     if (this.get(ref) !== undefined) {
       throw new Refused(409, 'AlreadyExists');
     }
+    if (this.cluster.terminating.has(ref.namespace)) {
+      throw new Refused(403, 'Forbidden');
+    }
     const { deletionTimestamp: _, ...metadata } = object.metadata;
     const created = { uid: this.cluster.newUid(), generation: 1, creationTimestamp: this.cluster.time.timestamp() };
     return this.#store(undefined, { ...object, metadata: { ...metadata, ...created } });
@@ -156,8 +217,24 @@ export class Collection<T extends SimulatedObject> {
       // To an API server that is a change of an immutable field, and no precondition.
       throw new Refused(422, 'Invalid', 'metadata.uid');
     }
-    const merged = applyMergePatch(before, patch) as T;
-    const after = { ...merged, metadata: { ...merged.metadata } };
+    return this.#update(before, merged(before, patch) as T);
+  }
+
+  /** What somebody makes of an object in an editor. */
+  edit(ref: ObjectRef, change: (object: T) => T): T {
+    const before = this.#existing(ref, undefined);
+    return this.#update(before, change(before));
+  }
+
+  /** What is the API server's own stays as it is. */
+  #update(before: T, wanted: T): T {
+    const { namespace, name, uid, creationTimestamp, deletionTimestamp, generation } = before.metadata;
+    if (wanted.metadata.name !== name || wanted.metadata.namespace !== namespace) {
+      throw new Refused(400, 'BadRequest');
+    }
+    const { deletionTimestamp: _, ...metadata } = wanted.metadata;
+    const own = { uid, creationTimestamp, generation, ...(deletionTimestamp !== undefined && { deletionTimestamp }) };
+    const after = { ...wanted, metadata: { ...metadata, ...own } } as T;
     if (before.metadata.deletionTimestamp !== undefined) {
       const added = (after.metadata.finalizers ?? []).some((one) => !before.metadata.finalizers?.includes(one));
       if (added) {
@@ -165,19 +242,22 @@ export class Collection<T extends SimulatedObject> {
       }
     }
     after.metadata.resourceVersion = before.metadata.resourceVersion as string;
-    if (isEqual(before, after)) {
+    if (!differ(before, after)) {
       return before;
     }
-    if (!isEqual(before.spec, after.spec)) {
+    if (differ(before.spec, after.spec)) {
       after.metadata.generation = (before.metadata.generation ?? 0) + 1;
     }
     return this.#store(before, after);
   }
 
   /** Writes the object as a whole, over the version that it carries. */
-  replace(object: T): T {
-    const { namespace = '', name } = object.metadata;
-    return this.#store(this.#existing({ namespace, name }, object.metadata), object);
+  replace(ref: ObjectRef, object: T): T {
+    const before = this.#existing(ref, object.metadata);
+    if (object.metadata.resourceVersion === undefined) {
+      throw new Refused(422, 'Invalid', 'metadata.resourceVersion');
+    }
+    return this.#update(before, object);
   }
 
   delete(ref: ObjectRef, options: DeleteRequest): void {
@@ -193,6 +273,16 @@ export class Collection<T extends SimulatedObject> {
     }
     const deletionTimestamp = before.metadata.deletionTimestamp ?? `t${this.cluster.time.now()}`;
     this.#store(before, { ...before, metadata: { ...before.metadata, finalizers, deletionTimestamp } });
+  }
+
+  /** All that it has now. */
+  snapshot(): ReadonlyMap<string, SimulatedObject> {
+    return new Map(this.#objects);
+  }
+
+  /** Has what it had then. Nobody who watches is told. */
+  restore(objects: ReadonlyMap<string, SimulatedObject>): void {
+    this.#objects = new Map(objects as ReadonlyMap<string, T>);
   }
 
   /** The garbage collector is through with what depended on the object. */
@@ -231,6 +321,11 @@ export class Collection<T extends SimulatedObject> {
     }
     return now;
   }
+}
+
+/** The product's own comparison is quick, and may take for equal what is not. */
+function differ(a: unknown, b: unknown): boolean {
+  return a !== b && (!isEqual(a, b) || canonical(a) !== canonical(b));
 }
 
 function report(collection: Collection<SimulatedObject>, listener: Report): void {

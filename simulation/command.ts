@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util';
-import type { HistoryOutcome } from './simulate.ts';
+import type { HistoryOptions, HistoryOutcome } from './simulate.ts';
+import { type Ingredient, ingredients } from './unkindness.ts';
 
 const usage = `Usage: npm run simulate -- [options]
 
@@ -10,6 +11,8 @@ history of a hub with one principal, and one of a hub with several.
   --from N             the first one (1)
   --seed N             one seed, printed line by line
   --principals WHICH   histories with \`one\` principal or with \`several\` only
+  --unkind NAMES       histories that have all of these ingredients and no others, with commas in between:
+                       ${Object.keys(ingredients).join(', ')}
   --stop-at-failure    stop at the first history that fails
 `;
 
@@ -18,12 +21,16 @@ const options = {
   from: { type: 'string', default: '1' },
   seed: { type: 'string' },
   principals: { type: 'string' },
+  unkind: { type: 'string' },
   'stop-at-failure': { type: 'boolean', default: false },
   help: { type: 'boolean', short: 'h', default: false },
 } as const;
 
+/** How a history is told on the command line. */
+export type TellerOptions = Pick<HistoryOptions, 'trace' | 'unkind'>;
+
 /** Tells the history of a seed. */
-type Teller = (seed: number, trace?: (line: string) => void) => Promise<HistoryOutcome>;
+type Teller = (seed: number, options: TellerOptions) => Promise<HistoryOutcome>;
 
 /** Runs the simulator as a command, with histories of these kinds. */
 export async function runSimulator(tellers: Readonly<Record<string, Teller>>): Promise<void> {
@@ -37,11 +44,12 @@ export async function runSimulator(tellers: Readonly<Record<string, Teller>>): P
     if (chosen.length === 0) {
       throw wrong(`--principals must be one of ${Object.keys(tellers).join(', ')}`);
     }
+    const unkind = values.unkind === undefined ? undefined : ingredientsOf(values.unkind);
     if (values.seed !== undefined) {
-      await tellOne(wholeNumber('seed', values.seed), chosen);
+      await tellOne(wholeNumber('seed', values.seed), unkind, chosen);
     } else {
       const [from, count] = [wholeNumber('from', values.from), wholeNumber('seeds', values.seeds)];
-      await tellMany(from, count, values['stop-at-failure'], chosen);
+      await tellMany(from, count, { stopsAtFailure: values['stop-at-failure'], unkind }, chosen);
     }
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS'))) {
@@ -63,9 +71,22 @@ function wrong(message: string): Error {
   return Object.assign(new Error(message), { code: 'ERR_PARSE_ARGS_INVALID_OPTION_VALUE' });
 }
 
-async function tellOne(seed: number, tellers: readonly [string, Teller][]): Promise<void> {
+function ingredientsOf(text: string): Ingredient[] {
+  const names = text.split(',').filter((name) => name !== '');
+  const unknown = names.filter((name) => !Object.hasOwn(ingredients, name));
+  if (unknown.length > 0) {
+    throw wrong(`--unkind has names that are none of ${Object.keys(ingredients).join(', ')}: ${unknown.join(', ')}`);
+  }
+  return names as Ingredient[];
+}
+
+async function tellOne(
+  seed: number,
+  unkind: TellerOptions['unkind'],
+  tellers: readonly [string, Teller][],
+): Promise<void> {
   for (const [, tell] of tellers) {
-    const outcome = await tell(seed, (line) => console.log(line));
+    const outcome = await tell(seed, { trace: (line) => console.log(line), unkind });
     console.log(outcome);
     process.exitCode = outcome.problems.length === 0 ? process.exitCode : 1;
   }
@@ -74,7 +95,7 @@ async function tellOne(seed: number, tellers: readonly [string, Teller][]): Prom
 async function tellMany(
   from: number,
   count: number,
-  stopAtFailure: boolean,
+  { stopsAtFailure, unkind }: { readonly stopsAtFailure: boolean; readonly unkind: TellerOptions['unkind'] },
   tellers: readonly [string, Teller][],
 ): Promise<void> {
   const startedAt = performance.now();
@@ -85,8 +106,9 @@ async function tellMany(
   Error.stackTraceLimit = 0;
   for (let seed = from; seed < from + count; seed++) {
     for (const [name, tell] of tellers) {
-      replay = `npm run simulate -- --principals ${name} --seed ${seed}`;
-      const { problems, events, writes, time } = await tell(seed);
+      const same = unkind === undefined ? '' : ` --unkind '${unkind}'`;
+      replay = `npm run simulate -- --principals ${name} --seed ${seed}${same}`;
+      const { problems, events, writes, time } = await tell(seed, { unkind });
       totals.events += events;
       totals.writes += writes;
       totals.time += time;
@@ -94,7 +116,7 @@ async function tellMany(
         totals.failed++;
         console.log(`seed ${seed} fails (replay: ${replay})\n  ${problems.join('\n  ')}`);
         process.exitCode = 1;
-        if (stopAtFailure) {
+        if (stopsAtFailure) {
           return;
         }
       }

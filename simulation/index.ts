@@ -7,7 +7,7 @@ export {
   type SimulatedObject,
 } from './cluster.ts';
 export { type Audit, ClusterStore, type ExecutedWrite } from './cluster-store.ts';
-export { runSimulator } from './command.ts';
+export { runSimulator, type TellerOptions } from './command.ts';
 export { pickOne, SeededDice } from './dice.ts';
 export { principalNamespace } from './layout.ts';
 export { Machine } from './machine.ts';

@@ -3,6 +3,6 @@ import { simulateSeveral } from './principals/simulate-several.ts';
 import { simulate } from './simulate.ts';
 
 await runSimulator({
-  one: (seed, trace) => simulate(seed, { trace }),
+  one: simulate,
   several: simulateSeveral,
 });

@@ -47,10 +47,14 @@ export class ManagedApplications implements Topic {
   problems(site: Site): string[] {
     const { hub, layout } = this.#scene;
     return [
-      ...differencesOf(hub.of('Application'), site, layout),
+      ...differencesOf(hub.of('Application'), site, layout, (name) => this.#isHindered(site, name)),
       ...this.#operationProblems(site),
       ...this.#noteProblems(site),
     ];
+  }
+
+  #isHindered({ cluster }: Site, name: string): boolean {
+    return this.#scene.lasting.some((one) => one.cluster === cluster && one.name === name);
   }
 
   get #hub(): Collection<Application> {
@@ -65,6 +69,10 @@ export class ManagedApplications implements Topic {
     if (app === undefined) {
       hub.create(this.#newApplication(ref, agent));
       return `create ${namespace}/${name}`;
+    }
+    const unkind = this.#unkind(ref, app);
+    if (unkind !== undefined) {
+      return unkind;
     }
     const choice = this.#scene.dice.integer(0, 14);
     switch (choice) {
@@ -115,6 +123,25 @@ export class ManagedApplications implements Topic {
         hub.patch(ref, { spec: { source: { path: `p${++this.#count % 3}` } } });
         return `edit ${namespace}/${name}`;
     }
+  }
+
+  /** What not every history's users do; undefined: nothing of that now. */
+  #unkind(ref: ObjectRef, app: Application): string | undefined {
+    const { unkind, values } = this.#scene;
+    const id = `${ref.namespace}/${ref.name}`;
+    if (values.isOn && unkind.dice.chance(0.3)) {
+      this.#hub.edit(ref, (now) => values.edit(now));
+      return `edit values of ${id}`;
+    }
+    if (unkind.strikes('nonCascading', 0.1)) {
+      // As `argocd app delete --cascade=false` does it.
+      this.#hub.patch(ref, { metadata: { finalizers: null } });
+      if (app.metadata.deletionTimestamp === undefined) {
+        this.#hub.delete(ref, { propagation: 'Background' });
+      }
+      return `delete and leave the workload of ${id}`;
+    }
+    return undefined;
   }
 
   onSite(site: Site): string {
@@ -208,7 +235,8 @@ export class ManagedApplications implements Topic {
     for (const [id, { uid, revision }] of this.#operations) {
       const [namespace = '', name = ''] = id.split('/');
       const app = this.#hub.get({ namespace, name });
-      if (app?.metadata.uid === uid && this.#scene.layout.agentOf(app) === site.name && !site.meddled) {
+      const isSure = !site.meddled && !this.#isHindered(site, name);
+      if (app?.metadata.uid === uid && this.#scene.layout.agentOf(app) === site.name && isSure) {
         const started = site.argoCD.started.get(revision) ?? 0;
         if (started === 0 || started > 1) {
           problems.push(`${id}: ${revision} was started ${started} times`);

@@ -1,14 +1,22 @@
 import { type Application, annotations, skipSyncLabel } from '../lib/argocd/index.ts';
-import { isEqual, wellKnown } from '../lib/base/index.ts';
+import { wellKnown } from '../lib/base/index.ts';
 import type { Collection } from './cluster.ts';
+import { canonical } from './json.ts';
 import { clusterOf } from './layout.ts';
 import type { Site } from './world.ts';
 
 /** A finalizer that users put on mirrors. */
 export const held = 'example.com/hold';
 
-/** What is not as it should be between an autonomous agent's cluster and its mirrors on the hub, once all is quiet. */
-export function mirrorDifferences(hub: Collection<Application>, site: Site): string[] {
+/**
+ * What is not as it should be between an autonomous agent's cluster and its mirrors on the hub, once all is quiet.
+ * @param isHindered whether the cluster's API server does not let requests come to the Applications of this name
+ */
+export function mirrorDifferences(
+  hub: Collection<Application>,
+  site: Site,
+  isHindered: (name: string) => boolean,
+): string[] {
   const problems: string[] = [];
   const foreign = hiddenBy(hub, site);
   const wanted = new Set<string>();
@@ -23,7 +31,9 @@ export function mirrorDifferences(hub: Collection<Application>, site: Site): str
     }
     wanted.add(name);
     problems.push(
-      ...(mirror === undefined ? [`${site.name}/${name}: has no mirror`] : compare(app, mirror, site.name)),
+      ...(mirror === undefined
+        ? [`${site.name}/${name}: has no mirror`]
+        : compare(app, mirror, site.name, isHindered(name))),
     );
   }
   for (const object of hub.list()) {
@@ -54,10 +64,13 @@ function isMarked({ metadata }: Application): boolean {
   return marks?.[annotations.sourceUid] !== undefined || marks?.[annotations.lastUpdated] !== undefined;
 }
 
-function compare(app: Application, mirror: Application, agent: string): string[] {
+/** @param keepsRequests what is asked for on the mirror stays there */
+function compare(app: Application, mirror: Application, agent: string, keepsRequests: boolean): string[] {
   const name = `${agent}/${app.metadata.name}`;
   const differ = (what: string, source: unknown, hub: unknown) =>
-    isEqual(source, hub) ? [] : [`${name}: ${what}: agent ${JSON.stringify(source)}, hub ${JSON.stringify(hub)}`];
+    canonical(source) === canonical(hub)
+      ? []
+      : [`${name}: ${what}: agent ${JSON.stringify(source)}, hub ${JSON.stringify(hub)}`];
   const { project = 'default', destination } = app.spec;
   const {
     [annotations.sourceUid]: uid,
@@ -65,9 +78,11 @@ function compare(app: Application, mirror: Application, agent: string): string[]
     [wellKnown.skipReconcileAnnotation]: skipsHub,
     [annotations.reportedOperation]: reported,
     [annotations.takenOver]: _found,
-    ...others
+    ...all
   } = mirror.metadata.annotations ?? {};
   const { [annotations.sourceUid]: _, ...own } = app.metadata.annotations ?? {};
+  const { [annotations.refresh]: __, ...unasked } = all;
+  const others = keepsRequests ? unasked : all;
   return [
     ...differ(
       'spec',
@@ -89,7 +104,7 @@ function compare(app: Application, mirror: Application, agent: string): string[]
     ...differ('owners', undefined, mirror.metadata.ownerReferences),
     ...differ('deletion', undefined, mirror.metadata.deletionTimestamp),
     ...differ('status', withChildrenIn(app.status, agent), mirror.status ?? {}),
-    ...differ('operation', app.operation, mirror.operation),
+    ...(keepsRequests ? [] : differ('operation', app.operation, mirror.operation)),
   ];
 }
 

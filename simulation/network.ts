@@ -1,4 +1,6 @@
 import type { AgentMode, Message, PeerConnection, SyncStats } from '../lib/argocd/index.ts';
+import { eventOf, messageOf } from '../lib/bridge/index.ts';
+import { WireError } from '../lib/wire/index.ts';
 import type { SeededDice } from './dice.ts';
 import { type Layout, principalNamespace } from './layout.ts';
 import type { Machine } from './machine.ts';
@@ -39,6 +41,8 @@ interface Sides {
   readonly name: string;
   readonly mode: AgentMode;
   readonly layout: Layout;
+  /** Messages are the bytes of events. */
+  readonly asBytes: boolean;
   readonly trace: (line: string) => void;
 }
 
@@ -62,13 +66,18 @@ export class Stream {
     this.#dice = dice;
     this.#sides = sides;
     const { program } = sides.principal;
-    this.#toPrincipal = this.#end(`${sides.name} -> principal`, ({ is, message }) =>
-      this.#atPrincipal(() =>
-        is === 'ack' ? program.acknowledged(sides.name, message) : program.receive(sides.name, message),
-      ),
+    this.#toPrincipal = this.#end(
+      `${sides.name} -> principal`,
+      ({ is, message }) =>
+        this.#atPrincipal(() =>
+          is === 'ack' ? program.acknowledged(sides.name, message) : program.receive(sides.name, message),
+        ),
+      (message) => this.#toAgent.acknowledge(message),
     );
-    this.#toAgent = this.#end(`principal -> ${sides.name}`, ({ is, message }) =>
-      is === 'ack' ? sides.agent.acknowledged(message) : sides.agent.receive(message),
+    this.#toAgent = this.#end(
+      `principal -> ${sides.name}`,
+      ({ is, message }) => (is === 'ack' ? sides.agent.acknowledged(message) : sides.agent.receive(message)),
+      (message) => this.#toPrincipal.acknowledge(message),
     );
     this.#atPrincipal(() => program.connected(sides.name, sides.mode, this.#toAgent));
     sides.agent.connected(this.#toPrincipal, { agent: sides.name, principalNamespace });
@@ -109,7 +118,8 @@ export class Stream {
     }
   }
 
-  #end(direction: string, deliver: (packet: Packet) => void): PeerConnection {
+  /** @param unread called for a message that the peer acknowledges without having understood it */
+  #end(direction: string, deliver: (packet: Packet) => void, unread: (message: Message) => void): PeerConnection {
     const arrivals = new Map<string, number>();
     const transmit = (packet: Packet) => {
       if (!this.#open) {
@@ -139,7 +149,13 @@ export class Stream {
           this.#refuse();
           return false;
         }
-        transmit({ is: 'event', message });
+        const carried = this.#sides.asBytes ? throughBytes(message) : message;
+        if (carried === undefined) {
+          this.#sides.trace(`${direction}: unreadable ${message.type} ${message.eventId}`);
+          unread(message);
+        } else {
+          transmit({ is: 'event', message: carried });
+        }
         return true;
       },
       acknowledge: (message) => transmit({ is: 'ack', message }),
@@ -156,6 +172,18 @@ export class Stream {
         this.#atPrincipal(() => this.#sides.principal.program.writable(this.#sides.name));
       }
     });
+  }
+}
+
+/** The message as the peer reads it; undefined: it cannot. */
+function throughBytes(message: Message): Message | undefined {
+  try {
+    return messageOf(eventOf(message, 'simulation'));
+  } catch (error) {
+    if (error instanceof WireError) {
+      return undefined;
+    }
+    throw error;
   }
 }
 

@@ -8,9 +8,13 @@ import { byDestination, byNamespace, type Layout } from './layout.ts';
 import { ManagedApplications } from './managed-applications.ts';
 import { ManagedReplicas } from './managed-replicas.ts';
 import { Stream } from './network.ts';
+import { OddValues } from './odd-values.ts';
 import { OnePrincipal } from './one-principal.ts';
 import { startAgentProgram } from './programs.ts';
+import { type LastingAnswer, UnkindServers } from './unkind-servers.ts';
+import { type Ingredient, Unkindness } from './unkindness.ts';
 import { VirtualTime } from './virtual-time.ts';
+import { Workloads } from './workloads.ts';
 import { attempt, endProcess, type HubSide, type Scene, type Site, type Topic } from './world.ts';
 
 /** What came out of one simulated history. */
@@ -28,11 +32,15 @@ export interface HistoryOutcome {
 const maxEvents = 20_000;
 /** How often a hub side whose programs never rest is looked at before its histories end. */
 const mostLooks = 60;
+/** How often a world is looked at in which something is tried again for ever. */
+const lastingRestMs = 60_000;
 
 /** How a history is told. */
 export interface HistoryOptions {
   /** Called for everything that happens. */
   readonly trace?: ((line: string) => void) | undefined;
+  /** All of this befalls it, and nothing else that may. Default: what the seed draws. */
+  readonly unkind?: readonly Ingredient[] | undefined;
   /** What serves the agents on the hub. Default: one principal. */
   readonly hubSide?: ((scene: Scene) => HubSide) | undefined;
   /** Called when the history is over, before anything else of this process runs. */
@@ -63,18 +71,26 @@ class World implements Scene {
   #trace: ((line: string) => void) | undefined;
   readonly #topics: readonly Topic[];
   readonly #hubSide: HubSide;
+  readonly unkind: Unkindness;
+  readonly values: OddValues;
+  readonly #servers: UnkindServers;
+  readonly #workloads: Workloads;
   readonly makesNamespaces: boolean = true;
   readonly everyKind: boolean;
   #quiet = false;
   restarted = false;
 
-  constructor(seed: number, { trace, hubSide = (scene) => new OnePrincipal(scene) }: HistoryOptions) {
+  constructor(seed: number, { trace, unkind, hubSide = (scene) => new OnePrincipal(scene) }: HistoryOptions) {
     this.dice = new SeededDice(seed);
+    this.unkind = new Unkindness(seed, unkind);
+    this.values = new OddValues(this.unkind);
+    this.#servers = new UnkindServers(this);
     this.layout = seed % 2 === 0 ? byNamespace : byDestination;
     this.#trace = trace;
     // Other sites cover Applications better.
     this.everyKind = seed % 5 === 0;
     this.hub = new SimulatedCluster('hub', this.time);
+    this.#workloads = new Workloads(this.hub, this.layout.agentOf);
     // Half of all histories have managed agents only, the others agents of both modes.
     const isMixed = seed % 4 >= 2;
     this.sites = Array.from({ length: this.dice.integer(1, 2) }, (_, i) => {
@@ -84,7 +100,13 @@ class World implements Scene {
       // Half of the histories with autonomous agents have one of argocd-agent's; it does not know of other kinds here.
       const isGo = mode === 'autonomous' && i === 0 && !this.everyKind && seed % 8 >= 6;
       const site = { name, mode, isGo, cluster };
-      const argoCD = new ArgoCD(cluster.of('Application'), this.time, this.dice);
+      this.#workloads.follow(cluster);
+      const argoCD = new ArgoCD(cluster.of('Application'), {
+        time: this.time,
+        dice: this.dice,
+        unkind: this.unkind,
+        removesWorkload: (application) => this.#workloads.removed(name, application),
+      });
       return { ...site, argoCD, agent: startAgentProgram(this, site), stream: undefined, meddled: false };
     });
     this.#topics = [
@@ -129,15 +151,17 @@ class World implements Scene {
       cluster.down = false;
       cluster.forbids = false;
     }
+    this.#servers.calm();
     this.#hubSide.calm();
     this.trace('quiet');
-    const { restMs } = this.#hubSide;
+    // What is refused for good is tried again for ever.
+    const restMs = this.#hubSide.restMs ?? (this.lasting.length > 0 ? lastingRestMs : undefined);
     return restMs === undefined ? this.time.runUntil(Number.POSITIVE_INFINITY, maxEvents) : this.#comesToRest(restMs);
   }
 
   /** What happened and must never happen. */
   get violations(): string[] {
-    return this.#hubSide.problems(false);
+    return [...this.#hubSide.problems(false), ...this.#workloads.problems];
   }
 
   problems(): string[] {
@@ -165,9 +189,24 @@ class World implements Scene {
   #differences(): string[] {
     return this.sites.flatMap((site) => [
       ...this.#topicsOf(site).flatMap((topic) => topic.problems(site)),
+      ...(this.#isHindered(site) ? [] : this.#restless(site)),
+    ]);
+  }
+
+  get lasting(): readonly LastingAnswer[] {
+    return this.#servers.lasting;
+  }
+
+  /** Whether something is tried on it for ever. */
+  #isHindered(site: Site): boolean {
+    return this.lasting.some(({ cluster }) => cluster === site.cluster);
+  }
+
+  #restless(site: Site): string[] {
+    return [
       ...atRest('agent', site.agent.program.stats()),
       ...atRest('principal', withoutFailing(this.#hubSide.stats(site), this.#failing(site))),
-    ]);
+    ];
   }
 
   #failing(site: Site): number {
@@ -210,8 +249,12 @@ class World implements Scene {
 
   #somethingHappens(): string {
     const site = this.dice.pick(this.sites) as Site;
+    const befallen = this.#servers.befalls(site);
+    if (befallen !== undefined) {
+      return befallen;
+    }
     for (const topic of this.#topics) {
-      const happened = topic.beyondOneSite?.();
+      const happened = this.#workloads.byUser(() => topic.beyondOneSite?.());
       if (happened !== undefined) {
         return happened;
       }
@@ -219,12 +262,12 @@ class World implements Scene {
     const choice = this.dice.roll();
     if (choice < 0.45) {
       const topic = pickOne(this.dice, this.#topicsOf(site));
-      return `user on hub: ${attempt(() => topic.onHub(site))}`;
+      return `user on hub: ${this.#workloads.byUser(() => attempt(() => topic.onHub(site)))}`;
     }
     if (choice < 0.6) {
       site.meddled = true;
       const topic = pickOne(this.dice, this.#topicsOf(site));
-      return `user on ${site.name}: ${attempt(() => topic.onSite(site))}`;
+      return `user on ${site.name}: ${this.#workloads.byUser(() => attempt(() => topic.onSite(site)))}`;
     }
     if (choice < 0.7) {
       site.stream?.break();
@@ -274,6 +317,7 @@ class World implements Scene {
       name: site.name,
       mode: site.mode,
       layout: this.layout,
+      asBytes: this.unkind.has('bytes'),
       trace: (line) => this.trace(line),
     });
     this.#watchStream(site, site.stream);

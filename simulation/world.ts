@@ -6,6 +6,9 @@ import type { SeededDice } from './dice.ts';
 import type { Layout } from './layout.ts';
 import type { Machine } from './machine.ts';
 import type { AgentProgram, Answering, Stream } from './network.ts';
+import type { OddValues } from './odd-values.ts';
+import type { LastingAnswer } from './unkind-servers.ts';
+import type { Unkindness } from './unkindness.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
 /** A program that can be killed and started again, without memory of before. */
@@ -38,6 +41,12 @@ export interface Scene {
   readonly layout: Layout;
   readonly hub: SimulatedCluster;
   readonly sites: readonly Site[];
+  /** What befalls this history beside the faults that all have. */
+  readonly unkind: Unkindness;
+  /** What users write. */
+  readonly values: OddValues;
+  /** What API servers answer to the end. */
+  readonly lasting: readonly LastingAnswer[];
   /** There are projects, repositories and keys too. */
   readonly everyKind: boolean;
   /** The principal may create namespaces. */

@@ -10,7 +10,7 @@ const seeds = effort(100, 5_000);
 test('a seed always gives the same history', async () => {
   const run = async () => {
     const lines: string[] = [];
-    const outcome = await simulateSeveral(5, (line) => lines.push(line));
+    const outcome = await simulateSeveral(5, { trace: (line) => lines.push(line) });
     return { outcome, lines };
   };
   const once = await run();

@@ -1,0 +1,29 @@
+// JSON as API servers have it. The product's own functions for it are what is tested.
+
+/** A JSON merge patch (RFC 7396) applied: null removes a key, an object is merged, everything else replaces. */
+export function merged(value: unknown, patch: unknown): unknown {
+  if (!isMap(patch)) {
+    return patch;
+  }
+  const result: Record<string, unknown> = isMap(value) ? { ...value } : {};
+  for (const [key, item] of Object.entries(patch)) {
+    if (item === null) {
+      delete result[key];
+    } else if (item !== undefined) {
+      const next = merged(Object.hasOwn(result, key) ? result[key] : undefined, item);
+      Object.defineProperty(result, key, { value: next, enumerable: true, configurable: true, writable: true });
+    }
+  }
+  return result;
+}
+
+/** Equal for equal values and no others, whatever the order of their keys. A key without a value is no key. */
+export function canonical(value: unknown): string {
+  return JSON.stringify(value, (_, item) =>
+    isMap(item) ? Object.fromEntries(Object.entries(item).sort(([a], [b]) => (a < b ? -1 : 1))) : item,
+  );
+}
+
+function isMap(value: unknown): value is Readonly<Record<string, unknown>> {
+  return value !== null && typeof value === 'object' && !Array.isArray(value);
+}
