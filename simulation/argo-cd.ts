@@ -8,6 +8,7 @@ import {
 import { type Application, annotations } from '../lib/argocd/index.ts';
 import type { Collection } from './cluster.ts';
 import type { SeededDice } from './dice.ts';
+import { canonical } from './json.ts';
 import type { Unkindness } from './unkindness.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
@@ -37,6 +38,7 @@ export class ArgoCD {
   readonly #dice: SeededDice;
 
   readonly #world: ArgoCDWorld;
+  readonly #revisions = new Map<string, string>();
 
   constructor(cluster: Collection<Application>, world: ArgoCDWorld) {
     this.#cluster = cluster;
@@ -84,7 +86,7 @@ export class ArgoCD {
       return;
     }
     this.#operate(app);
-    const seen = `${app.metadata.generation}`;
+    const seen = this.#revisionOf(app.spec);
     const refreshed = app.metadata.annotations?.[annotations.refresh];
     const hydrates = app.metadata.annotations?.[annotations.hydrate] !== undefined;
     if (hydrates) {
@@ -106,6 +108,14 @@ export class ArgoCD {
         },
       });
     }
+  }
+
+  /** What stands for the commit that a spec means: another one for each spec. */
+  #revisionOf(spec: Application['spec']): string {
+    const text = canonical(spec);
+    const known = this.#revisions.get(text) ?? `r${this.#revisions.size}`;
+    this.#revisions.set(text, known);
+    return known;
   }
 
   #operate(app: Application): void {

@@ -39,7 +39,8 @@ export class Refused extends Error {
 export interface DeleteRequest {
   readonly uid?: string;
   readonly resourceVersion?: string;
-  readonly propagation: 'Foreground' | 'Background';
+  /** Default: `Background`, unless it is being deleted in another way. */
+  readonly propagation?: 'Foreground' | 'Background' | 'Orphan';
 }
 
 /** What somebody asks an API server to write. */
@@ -196,9 +197,13 @@ export class Collection<T extends SimulatedObject> {
 
   create(object: T): T {
     const ref = { namespace: object.metadata.namespace ?? '', name: object.metadata.name };
+    if (object.metadata.resourceVersion !== undefined) {
+      throw new Refused(500, 'InternalError');
+    }
     if (this.cluster.missing.has(ref.namespace)) {
       throw new Refused(404, 'NotFound');
     }
+    validate(object);
     if (this.get(ref) !== undefined) {
       throw new Refused(409, 'AlreadyExists');
     }
@@ -232,10 +237,13 @@ export class Collection<T extends SimulatedObject> {
     if (wanted.metadata.name !== name || wanted.metadata.namespace !== namespace) {
       throw new Refused(400, 'BadRequest');
     }
-    const { deletionTimestamp: _, ...metadata } = wanted.metadata;
+    const { deletionTimestamp: _, ...metadata } = withoutEmpty(wanted.metadata);
     const own = { uid, creationTimestamp, generation, ...(deletionTimestamp !== undefined && { deletionTimestamp }) };
     const after = { ...wanted, metadata: { ...metadata, ...own } } as T;
-    if (before.metadata.deletionTimestamp !== undefined) {
+    if (before.metadata.labels !== after.metadata.labels) {
+      validate(after);
+    }
+    if (deletionTimestamp !== undefined) {
       const added = (after.metadata.finalizers ?? []).some((one) => !before.metadata.finalizers?.includes(one));
       if (added) {
         throw new Refused(422, 'Invalid');
@@ -245,14 +253,18 @@ export class Collection<T extends SimulatedObject> {
     if (!differ(before, after)) {
       return before;
     }
-    if (differ(before.spec, after.spec)) {
-      after.metadata.generation = (before.metadata.generation ?? 0) + 1;
+    // Argo CD's kinds have no status of their own: whatever changes beside metadata counts.
+    if (differ({ ...before, metadata: undefined }, { ...after, metadata: undefined })) {
+      after.metadata.generation = (generation ?? 0) + 1;
     }
     return this.#store(before, after);
   }
 
   /** Writes the object as a whole, over the version that it carries. */
   replace(ref: ObjectRef, object: T): T {
+    if (object.metadata.name !== ref.name) {
+      throw new Refused(400, 'BadRequest');
+    }
     const before = this.#existing(ref, object.metadata);
     if (object.metadata.resourceVersion === undefined) {
       throw new Refused(422, 'Invalid', 'metadata.resourceVersion');
@@ -266,13 +278,21 @@ export class Collection<T extends SimulatedObject> {
       ...(uid !== undefined && { uid }),
       ...(resourceVersion !== undefined && { resourceVersion }),
     });
-    const finalizers = [...(before.metadata.finalizers ?? [])];
-    if (options.propagation === 'Foreground' && !finalizers.includes('foregroundDeletion')) {
-      finalizers.push('foregroundDeletion');
+    const {
+      finalizers: present = [],
+      generation = 0,
+      deletionTimestamp = this.cluster.time.timestamp(),
+    } = before.metadata;
+    const finalizers = finalizersFor(options.propagation, present);
+    if (options.propagation === 'Foreground' && !present.includes(foreground)) {
       this.cluster.time.after(50, () => this.#collect(ref, before.metadata.uid));
     }
-    const deletionTimestamp = before.metadata.deletionTimestamp ?? `t${this.cluster.time.now()}`;
-    this.#store(before, { ...before, metadata: { ...before.metadata, finalizers, deletionTimestamp } });
+    const isLeaving = before.metadata.deletionTimestamp !== undefined;
+    if (isLeaving && isEqual(present, finalizers)) {
+      return;
+    }
+    const leaving = { finalizers, deletionTimestamp, generation: isLeaving ? generation : generation + 1 };
+    this.#store(before, { ...before, metadata: { ...before.metadata, ...leaving } });
   }
 
   /** All that it has now. */
@@ -289,7 +309,7 @@ export class Collection<T extends SimulatedObject> {
   #collect(ref: ObjectRef, uid: string | undefined): void {
     const now = this.get(ref);
     if (now?.metadata.uid === uid && now !== undefined) {
-      const finalizers = now.metadata.finalizers?.filter((one) => one !== 'foregroundDeletion') ?? [];
+      const finalizers = now.metadata.finalizers?.filter((one) => one !== foreground) ?? [];
       this.#store(now, { ...now, metadata: { ...now.metadata, finalizers } });
     }
   }
@@ -321,6 +341,41 @@ export class Collection<T extends SimulatedObject> {
     }
     return now;
   }
+}
+
+const foreground = 'foregroundDeletion';
+const orphan = 'orphan';
+const labelValue = /^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$/;
+
+/** By its finalizers an object says how the garbage collector is to delete it. */
+function finalizersFor(propagation: DeleteRequest['propagation'], present: readonly string[]): string[] {
+  const others = present.filter((one) => one !== foreground && one !== orphan);
+  switch (propagation) {
+    case undefined:
+      return [...present];
+    case 'Background':
+      return others;
+    default:
+      return [...others, propagation === 'Foreground' ? foreground : orphan];
+  }
+}
+
+/** What is validated of every object, as far as users get it wrong. */
+function validate({ metadata }: SimulatedObject): void {
+  if (Object.values(metadata.labels ?? {}).some((value) => !labelValue.test(value))) {
+    throw new Refused(422, 'Invalid', 'metadata.labels');
+  }
+}
+
+/** Empty maps and lists of metadata are not stored. */
+function withoutEmpty(metadata: Metadata): Metadata {
+  const result = { ...metadata };
+  for (const key of ['labels', 'annotations', 'finalizers'] as const) {
+    if (Object.keys(result[key] ?? {}).length === 0) {
+      delete result[key];
+    }
+  }
+  return result;
 }
 
 /** The product's own comparison is quick, and may take for equal what is not. */

@@ -1,7 +1,13 @@
 // JSON as API servers have it. The product's own functions for it are what is tested.
 
-/** A JSON merge patch (RFC 7396) applied: null removes a key, an object is merged, everything else replaces. */
+/**
+ * A JSON merge patch (RFC 7396) applied: null removes a key, an object is merged, everything else replaces. API servers take the
+ * nulls out of the maps in a list, too.
+ */
 export function merged(value: unknown, patch: unknown): unknown {
+  if (Array.isArray(patch)) {
+    return patch.some(isObject) ? patch.map((item) => (isObject(item) ? merged(undefined, item) : item)) : patch;
+  }
   if (!isMap(patch)) {
     return patch;
   }
@@ -24,6 +30,10 @@ export function canonical(value: unknown): string {
   );
 }
 
+function isObject(value: unknown): value is object {
+  return value !== null && typeof value === 'object';
+}
+
 function isMap(value: unknown): value is Readonly<Record<string, unknown>> {
-  return value !== null && typeof value === 'object' && !Array.isArray(value);
+  return isObject(value) && !Array.isArray(value);
 }
