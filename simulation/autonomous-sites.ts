@@ -2,6 +2,7 @@ import { resourcesFinalizer } from '../e2e/application-controller/rules.ts';
 import { type Application, annotations, skipSyncLabel } from '../lib/argocd/index.ts';
 import type { ObjectRef } from '../lib/sync/index.ts';
 import { revisionOf } from './argo-cd.ts';
+import { hasError } from './check.ts';
 import type { Collection } from './cluster.ts';
 import { agentNamespace } from './layout.ts';
 import { held, hiddenBy, mirrorDifferences } from './mirror-check.ts';
@@ -227,10 +228,10 @@ export class AutonomousSites implements Topic {
       return [];
     }
     const problems: string[] = [];
-    // What is still to be seen on the mirror waits for the agent's API server.
+    // What is still to be seen on the mirror waits for the agent's API server, or the mirror says that it was refused.
     const waits = (id: string, isSeen: (mirror: Application) => boolean) => {
       const mirror = this.#hub.get({ namespace: site.name, name: id.slice(site.name.length + 1) });
-      return this.#scene.lasting.length > 0 && mirror !== undefined && isSeen(mirror);
+      return this.#scene.lasting.length > 0 && mirror !== undefined && (isSeen(mirror) || hasError(mirror));
     };
     const stands = ({ uids, ...asked }: Asked, id: string) => {
       const mirror = this.#hub.get({ namespace: site.name, name: id.slice(site.name.length + 1) });

@@ -50,7 +50,7 @@ function differencesOfOne(name: string, app: Application, copy: Application | un
 }
 
 /** Whether the hub's object says that its agent could not do what it should. */
-function hasError({ status }: Application): boolean {
+export function hasError({ status }: Application): boolean {
   return status?.conditions?.some(({ type }) => type === agentErrorCondition) === true;
 }
 

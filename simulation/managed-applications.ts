@@ -17,6 +17,21 @@ export class ManagedApplications implements Topic {
 
   constructor(scene: Scene) {
     this.#scene = scene;
+    for (const { cluster } of scene.sites) {
+      cluster.onRestored(() => this.#noteAnew(cluster.of('Application')));
+    }
+  }
+
+  /** What its storage has of the notes is what there is. */
+  #noteAnew(applications: Collection<Application>): void {
+    for (const { metadata } of applications.list()) {
+      const note = metadata.annotations?.[annotations.notified];
+      if (note === undefined) {
+        this.#notes.delete(metadata.uid ?? '');
+      } else {
+        this.#notes.set(metadata.uid ?? '', note);
+      }
+    }
   }
 
   concerns(site: Site): boolean {

@@ -1,4 +1,4 @@
-import { type Application, annotations, skipSyncLabel } from '../lib/argocd/index.ts';
+import { type Application, agentErrorCondition, annotations, skipSyncLabel } from '../lib/argocd/index.ts';
 import { wellKnown } from '../lib/base/index.ts';
 import type { Collection } from './cluster.ts';
 import { canonical } from './json.ts';
@@ -103,13 +103,24 @@ function compare(app: Application, mirror: Application, agent: string, keepsRequ
     ...differ('reported operation', app.status?.operationState?.startedAt ?? '', reported),
     ...differ('owners', undefined, mirror.metadata.ownerReferences),
     ...differ('deletion', undefined, mirror.metadata.deletionTimestamp),
-    ...differ('status', withChildrenIn(app.status, agent), mirror.status ?? {}),
+    ...differ(
+      'status',
+      withChildrenIn(app.status, agent),
+      keepsRequests ? withoutErrors(mirror.status) : (mirror.status ?? {}),
+    ),
     ...(keepsRequests ? [] : differ('operation', app.operation, mirror.operation)),
   ];
 }
 
 function strangers(finalizers: readonly string[] | undefined, known: readonly string[]): string[] {
   return (finalizers ?? []).filter((one) => !known.includes(one));
+}
+
+/** Without what says that a request cannot be done. */
+function withoutErrors(status: Application['status']): unknown {
+  const { conditions = [], ...others } = status ?? {};
+  const own = conditions.filter(({ type }) => type !== agentErrorCondition);
+  return own.length > 0 ? { ...others, conditions: own } : others;
 }
 
 function withChildrenIn(status: Application['status'], namespace: string): unknown {
