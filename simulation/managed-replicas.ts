@@ -25,6 +25,8 @@ type ReplicatedKind = 'AppProject' | 'Secret' | 'ConfigMap';
 /** What managed clusters get of the hub and never answer: projects, repositories, keys. */
 export class ManagedReplicas implements Topic {
   readonly #scene: Scene;
+  /** What users of a cluster made there, and did not delete, by uid. */
+  readonly #own = new Map<string, { readonly site: Site; readonly kind: ReplicatedKind; readonly name: string }>();
   #count = 0;
 
   constructor(scene: Scene) {
@@ -36,7 +38,7 @@ export class ManagedReplicas implements Topic {
   }
 
   onHub(site: Site): string {
-    const { dice, hub } = this.#scene;
+    const { dice, hub, unkind } = this.#scene;
     const { kind, name } = this.#any();
     const all = hub.of(kind);
     const ref = { namespace: principalNamespace, name };
@@ -44,6 +46,10 @@ export class ManagedReplicas implements Topic {
     if (all.get(ref) === undefined) {
       all.create(this.#new(kind, name, principalNamespace, site.name) as never);
       return `create ${label}`;
+    }
+    if (kind === 'AppProject' && unkind.strikes('lockDown', 0.2)) {
+      all.patch(ref, { spec: { sourceRepos: [], destinations: [], sourceNamespaces: [] } });
+      return `lock down ${label}`;
     }
     switch (dice.integer(0, 8)) {
       case 0:
@@ -79,11 +85,13 @@ export class ManagedReplicas implements Topic {
     const ref = { namespace: agentNamespace, name };
     const label = `${kind} ${name}`;
     if (all.get(ref) === undefined) {
-      all.create(this.#new(kind, name, agentNamespace, site.name) as never);
+      const { metadata } = all.create(this.#new(kind, name, agentNamespace, site.name) as never);
+      this.#own.set(metadata.uid ?? '', { site, kind, name });
       return `create unmanaged ${label}`;
     }
     switch (this.#scene.dice.integer(0, 4)) {
       case 0:
+        this.#own.delete(all.get(ref)?.metadata.uid ?? '');
         all.delete(ref, { propagation: 'Background' });
         return `delete ${label}`;
       case 1:
@@ -100,7 +108,18 @@ export class ManagedReplicas implements Topic {
       ...this.#differencesOf(site, 'AppProject', (project) => this.#projectFor(project, site)),
       ...this.#differencesOf(site, 'Secret', (secret) => this.#repositoryFor(secret, site)),
       ...this.#differencesOf(site, 'ConfigMap', (configMap) => configMap),
+      ...(this.#scene.unkind.has('lockDown') ? this.#lost(site) : []),
     ];
+  }
+
+  /** What the cluster had of its own, and has no more. */
+  #lost({ name: agent, cluster }: Site): string[] {
+    return Array.from(this.#own).flatMap(([uid, { site, kind, name }]) => {
+      const now = cluster.of(kind).get({ namespace: agentNamespace, name });
+      return site.name === agent && now?.metadata.uid !== uid
+        ? [`${agent}: ${kind} ${name} was its own, and is lost`]
+        : [];
+    });
   }
 
   #projectFor(project: AppProject, site: Site): AppProject | undefined {

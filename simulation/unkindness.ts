@@ -34,13 +34,11 @@ export const ingredients = {
   lastingRefusals: { oneOf: 8, isOn: false },
   /** Writes of one Application fail on a cluster for good. */
   lastingFailures: { oneOf: 8, isOn: false },
-  /** A namespace is deleted with all that is in it, and made again later. */
-  namespaces: { oneOf: 8, isOn: false },
   /** The API server of an agent's cluster goes back to an earlier state. */
   restores: { oneOf: 6, isOn: false },
   /** Users delete Applications so that what these deployed stays. */
   nonCascading: { oneOf: 3, isOn: false },
-  /** The hub takes a project away that clusters had before it. */
+  /** The hub takes away what clusters had before it: it has to stay there. */
   lockDown: { oneOf: 4, isOn: false },
 } as const satisfies Readonly<Record<string, Rarity>>;
 
