@@ -161,7 +161,7 @@ class World implements Scene {
 
   /** What happened and must never happen. */
   get violations(): string[] {
-    return [...this.#hubSide.problems(false), ...this.#workloads.problems];
+    return [...this.#hubSide.problems(false), ...(this.unkind.has('workloads') ? this.#workloads.problems : [])];
   }
 
   problems(): string[] {

@@ -40,6 +40,8 @@ export const ingredients = {
   nonCascading: { oneOf: 3, isOn: false },
   /** The hub takes away what clusters had before it: it has to stay there. */
   lockDown: { oneOf: 4, isOn: false },
+  /** What Argo CD removes is compared with what users asked for. */
+  workloads: { oneOf: 1, isOn: false },
 } as const satisfies Readonly<Record<string, Rarity>>;
 
 /** The name of something that befalls some histories. */
