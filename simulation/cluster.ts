@@ -53,8 +53,15 @@ export interface WriteRequest {
 /** An admission policy, or what else stands between a request and the storage: what it answers to a write that it refuses. */
 export type Refusal = (request: WriteRequest) => Refused | undefined;
 
+/** Writes of the Applications of a name, which an API server answers so for good. */
+export interface LastingAnswer {
+  readonly cluster: SimulatedCluster;
+  readonly name: string;
+  readonly answer: readonly [status: number, reason: string];
+}
+
 /** All that an API server had at a moment. */
-export interface Snapshot {
+export interface ClusterBackup {
   readonly version: number;
   readonly objects: ReadonlyMap<keyof Kinds, ReadonlyMap<string, SimulatedObject>>;
 }
@@ -124,13 +131,13 @@ export class SimulatedCluster {
   }
 
   /** All that it has now. */
-  snapshot(): Snapshot {
+  snapshot(): ClusterBackup {
     const objects = Array.from(this.#collections, ([kind, collection]) => [kind, collection.snapshot()] as const);
     return { version: this.#version, objects: new Map(objects) };
   }
 
   /** The storage has what it had then, at the versions of then. Watches break. */
-  restore({ version, objects }: Snapshot): void {
+  restore({ version, objects }: ClusterBackup): void {
     this.#version = version;
     for (const [kind, collection] of this.#collections) {
       collection.restore(objects.get(kind) ?? new Map());

@@ -1,4 +1,4 @@
-import { Refused, type SimulatedCluster, type WriteRequest } from './cluster.ts';
+import { type LastingAnswer, Refused, type SimulatedCluster, type WriteRequest } from './cluster.ts';
 import type { Scene, Site } from './world.ts';
 
 /** What an API server answers to a write that it, or a policy in front of it, refuses. */
@@ -25,13 +25,6 @@ const failures = [
 
 type Answer = readonly [number, string];
 type Action = WriteRequest['action'];
-
-/** A write that is answered so for good. */
-export interface LastingAnswer {
-  readonly cluster: SimulatedCluster;
-  readonly name: string;
-  readonly answer: Answer;
-}
 
 /** About how long an API server refuses. */
 const someMs = 2_000;

@@ -1,13 +1,12 @@
 import type { AgentMode, SyncStats } from '../lib/argocd/index.ts';
 import type { ArgoCD } from './argo-cd.ts';
-import { Refused, type SimulatedCluster } from './cluster.ts';
+import { type LastingAnswer, Refused, type SimulatedCluster } from './cluster.ts';
 import type { ClusterStore } from './cluster-store.ts';
 import type { SeededDice } from './dice.ts';
 import type { Layout } from './layout.ts';
 import type { Machine } from './machine.ts';
 import type { AgentProgram, Answering, Stream } from './network.ts';
 import type { OddValues } from './odd-values.ts';
-import type { LastingAnswer } from './unkind-servers.ts';
 import type { Unkindness } from './unkindness.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
