@@ -1,5 +1,5 @@
 import { isSkipped } from '../lib/argocd/index.ts';
-import { type MergePatch, onAbort } from '../lib/base/index.ts';
+import { jsonPatchOf, type MergePatch, needsJsonPatch, onAbort } from '../lib/base/index.ts';
 import { type ObjectRef, refOf, type Store, type StoreChange } from '../lib/sync/index.ts';
 import { type Collection, type DeleteRequest, type Listener, Refused, type SimulatedObject } from './cluster.ts';
 import type { SeededDice } from './dice.ts';
@@ -119,7 +119,25 @@ export class ClusterStore<T extends SimulatedObject> implements Store<T> {
     return this.#write('create', refOf(object), false, () => this.#collection.create(object), signal);
   }
 
-  patch(ref: ObjectRef, patch: MergePatch, signal?: AbortSignal): Promise<T> {
+  /** As `KubeClient.patch`. */
+  async patch(ref: ObjectRef, patch: MergePatch, signal?: AbortSignal, planned?: T): Promise<T> {
+    if (!needsJsonPatch(patch)) {
+      return this.#mergePatch(ref, patch, signal);
+    }
+    const known = planned ?? (await this.read(ref, signal));
+    const operations = jsonPatchOf(known ?? {}, patch);
+    try {
+      return await this.#write('update', ref, false, () => this.#collection.jsonPatch(ref, operations), signal);
+    } catch (error) {
+      if (!(error instanceof Refused) || error.status !== 422) {
+        throw error;
+      }
+      const now = await this.read(ref, signal);
+      throw now?.metadata.resourceVersion === known?.metadata.resourceVersion ? error : new Refused(409, 'Conflict');
+    }
+  }
+
+  #mergePatch(ref: ObjectRef, patch: MergePatch, signal: AbortSignal | undefined): Promise<T> {
     const hasVersion = (patch.metadata as { resourceVersion?: string } | undefined)?.resourceVersion !== undefined;
     return this.#write('update', ref, hasVersion, () => this.#collection.patch(ref, patch), signal);
   }

@@ -1,7 +1,7 @@
 import type { Application, AppProject, GpgKeys, Metadata, RepositorySecret } from '../lib/argocd/index.ts';
-import { isEqual, type MergePatch } from '../lib/base/index.ts';
+import { isEqual, type JsonPatchOperation, type MergePatch } from '../lib/base/index.ts';
 import type { ObjectRef, StoreChange } from '../lib/sync/index.ts';
-import { canonical, merged } from './json.ts';
+import { canonical, merged, patched } from './json.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
 /** The kinds of objects that simulated clusters hold: a kind that is added here can be used at once. */
@@ -220,6 +220,20 @@ export class Collection<T extends SimulatedObject> {
     const { deletionTimestamp: _, ...metadata } = object.metadata;
     const created = { uid: this.cluster.newUid(), generation: 1, creationTimestamp: this.cluster.time.timestamp() };
     return this.#store(undefined, { ...object, metadata: { ...metadata, ...created } });
+  }
+
+  /** Carries out a JSON Patch (RFC 6902). One that does not apply to what is there is invalid. */
+  jsonPatch(ref: ObjectRef, operations: readonly JsonPatchOperation[]): T {
+    const before = this.#existing(ref, undefined);
+    const after = patched(before, operations) as T | undefined;
+    if (after === undefined) {
+      throw new Refused(422, 'Invalid');
+    }
+    this.#existing(ref, { resourceVersion: after.metadata.resourceVersion ?? '' });
+    if (after.metadata.uid !== before.metadata.uid) {
+      throw new Refused(422, 'Invalid', 'metadata.uid');
+    }
+    return this.#update(before, after);
   }
 
   patch(ref: ObjectRef, patch: MergePatch): T {
