@@ -21,9 +21,8 @@ function withValues(application: Application, valuesObject: unknown, ...more: un
 
 /** Writes an object as a whole, as argocd-server and `kubectl replace` do: a merge patch has no nulls. */
 function put({ objects }: LabCluster, ref: ObjectRef, change: (now: Application) => Application): void {
-  const now = objects.get(ref);
-  if (now !== undefined) {
-    objects.replace(change(now));
+  if (objects.get(ref) !== undefined) {
+    objects.edit(ref, change);
   }
 }
 
