@@ -129,7 +129,7 @@ const mutants: Mutant[] = [
   {
     invariant: 'a copy created too late is found by its report',
     ...strayed,
-    seed: 11_950,
+    seed: 410,
   },
   {
     invariant: 'an object that is not yet a copy is reported, so that it can be withdrawn',
@@ -208,7 +208,7 @@ const mutants: Mutant[] = [
   },
   {
     invariant: 'no value changes on its way',
-    file: 'base/merge-patch.ts',
+    file: 'base/json-value.ts',
     from: 'if (a === b) {',
     to: "if (a === b || (typeof a === 'number' && typeof b === 'number')) {",
     seed: 2_760,

@@ -360,13 +360,19 @@ function subjectOf(token: string): string {
   return JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()).sub;
 }
 
+/** The token with another lifetime. Its signature is wrong, which the agent does not look at. */
+function lasting(token: string, seconds: number): string {
+  const [head = '', body = '', signature = ''] = token.split('.');
+  const claims = JSON.parse(Buffer.from(body, 'base64url').toString());
+  const changed = Buffer.from(JSON.stringify({ ...claims, exp: claims.iat + seconds })).toString('base64url');
+  return `${head}.${changed}.${signature}`;
+}
+
 describe('our client and a foreign server', () => {
   /** A principal that insists on its version, as originals do. */
   async function startPrincipal(version: string, { seconds = 300, renews = true } = {}) {
     const requests: AuthRequest[] = [];
     const seen = { refreshes: 0, tokens: [] as unknown[], events: [] as WireEvent[], userAgents: [] as unknown[] };
-    const tokensAt = () =>
-      TokenAuthority.fromPem(signingKey, { now: () => new Date(Date.now() - 300_000 + seconds * 1000) });
     const server = new Server({ 'grpc.max_receive_message_length': -1 });
     const authenticate: handleUnaryCall<AuthRequest, AuthResponse> = async (call, callback) => {
       requests.push(call.request);
@@ -374,8 +380,9 @@ describe('our client and a foreign server', () => {
       if (call.request.version !== version) {
         callback({ code: status.FAILED_PRECONDITION, details: 'version mismatch' });
       } else {
-        const pair = await tokensAt().issue({ agent: 'agent-managed', mode: 'managed' });
-        callback(null, { ...pair, version, principalNamespace: 'argocd' });
+        const pair = await TokenAuthority.fromPem(signingKey).issue({ agent: 'agent-managed', mode: 'managed' });
+        const accessToken = lasting(pair.accessToken, seconds);
+        callback(null, { ...pair, accessToken, version, principalNamespace: 'argocd' });
       }
     };
     const refreshToken: handleUnaryCall<RefreshTokenRequest, AuthResponse> = async (call, callback) => {

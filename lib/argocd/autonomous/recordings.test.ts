@@ -191,7 +191,7 @@ describe('recordings of Go peers', () => {
     if (request === undefined || earlier === undefined) {
       throw new Error(`no ${type} in ${file}`);
     }
-    const { uid: _, ...metadata } = earlier.message.object.metadata;
+    const { uid: _, resourceVersion: __, ...metadata } = earlier.message.object.metadata;
     const { uid } = agent.cluster.objects.create({ ...earlier.message.object, metadata }).metadata;
     // The cluster of the test gives out UIDs of its own.
     const marks = { ...request.message.object.metadata.annotations, [annotations.sourceUid]: uid as string };

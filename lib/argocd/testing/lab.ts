@@ -1,4 +1,5 @@
 import { type Collection, type Kinds, SimulatedCluster, VirtualTime } from '../../../simulation/index.ts';
+import { jsonPatchOf, needsJsonPatch } from '../../base/index.ts';
 import type { ObjectRef, Runtime, Store, StoreChange } from '../../sync/index.ts';
 import {
   AgentSync,
@@ -111,7 +112,13 @@ export class LabCluster<K extends keyof Kinds = 'Application'> implements Store<
   async patch(ref: ObjectRef, patch: Readonly<Record<string, unknown>>): Promise<Kinds[K]> {
     this.intercept('patch', ref);
     this.writes++;
-    return frozen(this.objects.patch(ref, patch));
+    const now = this.objects.get(ref);
+    // As KubeClient.patch does it.
+    const changed =
+      now !== undefined && needsJsonPatch(patch)
+        ? this.objects.jsonPatch(ref, jsonPatchOf(now, patch))
+        : this.objects.patch(ref, patch);
+    return frozen(changed);
   }
 
   async delete(ref: ObjectRef, options: { uid: string; propagation: 'Foreground' | 'Background' }): Promise<void> {
