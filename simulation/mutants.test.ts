@@ -149,7 +149,7 @@ const mutants: Mutant[] = [
     file: 'sync/outbox.ts',
     from: 'this.#marks.departed(entry, next.outcome.uid);',
     to: '',
-    seed: 7965,
+    seed: 20_010,
   },
   {
     invariant: 'a repository follows its project',
