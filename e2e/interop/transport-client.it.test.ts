@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { until } from '../../lib/base/testing.ts';
-import { playAgent } from '../peer/index.ts';
+import { livingFor, playAgent } from '../peer/index.ts';
 import { messageBytes } from '../recordings/index.ts';
 import type { GoCall } from './go-calls.ts';
 import { readEvent } from './go-event.ts';
@@ -34,13 +34,13 @@ describe('our client and a Go principal', () => {
   interface Behaviour {
     /** The only version that it takes. */
     readonly version?: string;
-    /** How old its tokens are when it gives them. */
-    readonly tokenAgeSeconds?: number;
+    /** How long the token of a login lives. */
+    readonly tokenSeconds?: number;
     readonly address?: string;
   }
 
   async function startPrincipal(behaviour: Behaviour = {}) {
-    const { version = '99.9.9-unreleased', tokenAgeSeconds = 0, address } = behaviour;
+    const { version = '99.9.9-unreleased', tokenSeconds, address } = behaviour;
     const calls: GoCall[] = [];
     const requests: Buffer[] = [];
     const streams: { call: GoCall; messages: Buffer[] }[] = [];
@@ -53,7 +53,6 @@ describe('our client and a Go principal', () => {
         if (call.method === methods.subscribe) {
           streams.push({ call, messages });
         }
-        const age = call.method === methods.refreshToken ? 0 : tokenAgeSeconds;
         return {
           message: (bytes) => {
             messages.push(bytes);
@@ -61,13 +60,13 @@ describe('our client and a Go principal', () => {
               return;
             }
             requests.push(bytes);
-            answer(call, bytes, new Date(Date.now() - age * 1000));
+            answer(call, bytes);
           },
           halfClose: () => call.method === methods.subscribe && call.finish(),
         };
       },
     });
-    const answer = (call: GoCall, bytes: Buffer, issued: Date) => {
+    const answer = (call: GoCall, bytes: Buffer) => {
       const wanted =
         call.method !== methods.authenticate || readMessage(schemas.authRequest, bytes).version === version;
       if (!wanted) {
@@ -77,9 +76,15 @@ describe('our client and a Go principal', () => {
       call.send(
         call.method === methods.version
           ? writeMessage(schemas.versionResponse, { version: `argocd-agent-${version}` })
-          : writeMessage(schemas.authResponse, recordedAnswer('agent-managed', issued)),
+          : writeMessage(schemas.authResponse, tokensFor(call)),
       );
       call.finish();
+    };
+    const tokensFor = ({ method }: GoCall) => {
+      const tokens = recordedAnswer('agent-managed');
+      return tokenSeconds === undefined || method === methods.refreshToken
+        ? tokens
+        : { ...tokens, accessToken: livingFor(String(tokens.accessToken), tokenSeconds) };
     };
     stops.push(() => server.stop());
     return { server, calls, requests, streams };
@@ -103,7 +108,7 @@ describe('our client and a Go principal', () => {
       ['compression', true],
     ] as const) {
       // Tokens that are about to end make it renew them, so that all three calls are seen.
-      const principal = await startPrincipal({ tokenAgeSeconds: 280 });
+      const principal = await startPrincipal({ tokenSeconds: 20 });
       const agent = await startAgent(principal.server.address, { compression });
       await until(() => expect(agent.streams).toHaveLength(1));
       expect(principal.requests[0]).toEqual(recordedLogin('managed', compression ? 'compression' : 'connect'));

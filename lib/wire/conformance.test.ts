@@ -12,7 +12,7 @@ import {
   status,
 } from '@grpc/grpc-js';
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { noLog, playAgent, playPrincipal } from '../../e2e/peer/index.ts';
+import { livingFor, noLog, playAgent, playPrincipal } from '../../e2e/peer/index.ts';
 import { messageBytes, recordedLines } from '../../e2e/recordings/index.ts';
 import { AuthRequest, AuthResponse, RefreshTokenRequest } from '../../proto/gen/authapi/auth.ts';
 import { Event, PushSummary } from '../../proto/gen/eventstreamapi/eventstream.ts';
@@ -360,14 +360,6 @@ function subjectOf(token: string): string {
   return JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()).sub;
 }
 
-/** The token with another lifetime. Its signature is wrong, which the agent does not look at. */
-function lasting(token: string, seconds: number): string {
-  const [head = '', body = '', signature = ''] = token.split('.');
-  const claims = JSON.parse(Buffer.from(body, 'base64url').toString());
-  const changed = Buffer.from(JSON.stringify({ ...claims, exp: claims.iat + seconds })).toString('base64url');
-  return `${head}.${changed}.${signature}`;
-}
-
 describe('our client and a foreign server', () => {
   /** A principal that insists on its version, as originals do. */
   async function startPrincipal(version: string, { seconds = 300, renews = true } = {}) {
@@ -381,7 +373,7 @@ describe('our client and a foreign server', () => {
         callback({ code: status.FAILED_PRECONDITION, details: 'version mismatch' });
       } else {
         const pair = await TokenAuthority.fromPem(signingKey).issue({ agent: 'agent-managed', mode: 'managed' });
-        const accessToken = lasting(pair.accessToken, seconds);
+        const accessToken = livingFor(pair.accessToken, seconds);
         callback(null, { ...pair, accessToken, version, principalNamespace: 'argocd' });
       }
     };
