@@ -80,7 +80,12 @@ export function agentSync(options: {
         kept,
         runtime,
       }),
-      replicateGpgKeys({ store: store<GpgKeys>(configMaps, caches['GPG keys']), namespace, runtime }),
+      replicateGpgKeys({
+        store: store<GpgKeys>(configMaps, caches['GPG keys']),
+        namespace,
+        deletes: !flags['keep-gpg-keys'],
+        runtime,
+      }),
       new ApplicationCopies({
         applications: local,
         namespace,

@@ -93,6 +93,7 @@ test('these are ours alone', () => {
   const known = rows.map(({ flag }) => flag);
   expect(Object.keys(agentFlags).filter((name) => !known.includes(name))).toEqual([
     'spiffe-endpoint-socket',
+    'keep-gpg-keys',
     'live-access',
     'terminal-idle-timeout',
   ]);

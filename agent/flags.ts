@@ -124,6 +124,11 @@ export const agentFlags = {
     usage: 'accepted for compatibility; managed mode always ignores Applications that did not come from the principal',
     ...env('IGNORE_UNMANAGED_APPS'),
   }),
+  'keep-gpg-keys': boolFlag({
+    usage:
+      "keep ConfigMap argocd-gpg-keys-cm, without keys, when the hub's is deleted: pods of Argo CD's repo server do not start without it",
+    ...env('KEEP_GPG_KEYS'),
+  }),
   'redis-addr': stringFlag({
     usage: "address of Argo CD's Redis on this cluster, which holds the cluster's statistics and resource trees",
     default: 'argocd-redis:6379',

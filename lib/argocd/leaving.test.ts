@@ -44,6 +44,8 @@ interface Way {
   readonly removes: 'foreground' | 'background' | 'nothing';
   /** The hub's object waits for the agent, and goes then. */
   readonly waits?: true;
+  /** The hub's object goes at once. */
+  readonly isDeletion?: true;
   /** The same when the agent never knew of the finalizer: it does not ask for more than the copy it had. */
   readonly removesUnknown?: 'nothing';
 }
@@ -51,8 +53,13 @@ interface Way {
 const ways: Readonly<Record<string, Way>> = {
   'deleted, foreground': { finalizer: foreground, leave: remove, removes: 'foreground', waits: true },
   'deleted, background': { finalizer: background, leave: remove, removes: 'background', waits: true },
-  'deleted, no finalizer': { finalizer: undefined, leave: remove, removes: 'nothing' },
-  'finalizer off, deleted': { finalizer: foreground, leave: inTurn(finalizersOff, remove), removes: 'nothing' },
+  'deleted, no finalizer': { finalizer: undefined, leave: remove, removes: 'nothing', isDeletion: true },
+  'finalizer off, deleted': {
+    finalizer: foreground,
+    leave: inTurn(finalizersOff, remove),
+    removes: 'nothing',
+    isDeletion: true,
+  },
   'finalizer on, deleted': {
     finalizer: undefined,
     leave: inTurn(patch({ finalizers: [foreground] }), remove),
@@ -103,17 +110,20 @@ const ways: Readonly<Record<string, Way>> = {
     finalizer: foreground,
     leave: inTurn(patch({ annotations: { [annotations.release]: 'true' } }), remove),
     removes: 'nothing',
+    isDeletion: true,
   },
   // As Argo CD's ApplicationSet controller does it.
   'ApplicationSet with preserveResourcesOnDeletion': {
     finalizer: foreground,
     leave: inTurn(finalizersOff, remove),
     removes: 'nothing',
+    isDeletion: true,
   },
   'deleted and made again': {
     finalizer: foreground,
     leave: inTurn(finalizersOff, remove, moveAwayAnew),
     removes: 'nothing',
+    isDeletion: true,
   },
 };
 
@@ -255,8 +265,7 @@ describe.each(orders)('%s', (order) => {
   });
 
   test.each(Object.entries(ways))('a copy that was here before: %s', async (_, way) => {
-    // Only who deletes the hub's object with a finalizer asks for the deletion of what was not the hub's.
-    const goes = way.waits === true;
+    const goes = way.isDeletion === true || way.waits === true;
     expect(await leaves(way, order, { isTakenOver: true })).toEqual({
       removed: goes ? way.removes : 'nothing',
       local: goes ? undefined : own,

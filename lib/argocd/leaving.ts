@@ -1,4 +1,5 @@
 import { applyMergePatch, isEqual, type MergePatch } from '../base/index.ts';
+import { annotations } from './names.ts';
 import type { Metadata } from './object.ts';
 import type { Plan } from './writing/plan.ts';
 
@@ -8,7 +9,7 @@ import type { Plan } from './writing/plan.ts';
  *
  * 1. A workload goes only if the last state of its source asks for it, by Argo CD's finalizer. An object with a finalizer cannot
  *    vanish from the hub without its principal, so what has vanished had none.
- * 2. What was here before it became a copy is given back as it was.
+ * 2. What was here before it became a copy is given back as it was, unless somebody deletes its source.
  * 3. What the cluster needs to live is never taken.
  */
 
@@ -38,6 +39,11 @@ export function planLeave<T extends { readonly metadata: Metadata }>(local: T, l
     return { action: 'update', reason: 'changed', patch: { ...correction, metadata } };
   }
   return isGoing ? { action: 'wait' } : { action: 'delete', uid, propagation: 'Background' };
+}
+
+/** Whether a deletion says that the source is still there. */
+export function isStillThere({ metadata }: { readonly metadata: Metadata }): boolean {
+  return metadata.annotations?.[annotations.stillThere] === 'true';
 }
 
 /**

@@ -32,6 +32,11 @@ export const annotations = {
   reportedOperation: 'argocd-agent.argoproj-labs.io/reported-operation',
   /** On a copy that was there before it became one: what it was (`recordOf`); empty when that is too large. */
   takenOver: 'argocd-agent.argoproj-labs.io/taken-over',
+  /**
+   * In the deletion of a copy: `true` when its source is still there, and only no longer meant for the other side. argocd-agent
+   * neither sends nor reads it.
+   */
+  stillThere: 'argocd-agent.argoproj-labs.io/still-there',
   /** On a hub Application that is being deleted: `true` lets it go without an answer of its agent. */
   release: 'argocd-agent.argoproj-labs.io/release',
   /** On a mirror of an autonomous agent's object: the agent. argocd-agent's mirrors are told by other signs. */

@@ -86,6 +86,12 @@ const protocol: Texts<typeof annotations> = {
     'copy',
     "`true`: its Application is in the principal's namespace on the hub.",
   ],
+  stillThere: [
+    'we',
+    'annotation',
+    'the deletion of a copy, on its way',
+    '`true`: its source is still there, and only no longer meant for this cluster. It stands on no object.',
+  ],
   mismatchPolicy: [
     'you',
     'annotation',

@@ -110,6 +110,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
   "agent.label-selector" $v.labelSelector
   "agent.destination-based-mapping" $v.destinationBasedMapping
   "agent.create-namespace" $v.createNamespace
+  "agent.keep-gpg-keys" true
   "agent.redis.address" $v.redisAddress
   "agent.redis.username" $v.redisUsername
   "agent.redis.tls.enabled" $v.redisTLS.enabled
@@ -160,6 +161,7 @@ ARGOCD_AGENT_CACHE_REFRESH_INTERVAL: cache.refresh-interval
 ARGOCD_AGENT_INFORMER_SYNC_TIMEOUT: informer-sync-timeout
 ARGOCD_AGENT_DESTINATION_BASED_MAPPING: destination-based-mapping
 ARGOCD_AGENT_CREATE_NAMESPACE: create-namespace
+ARGOCD_AGENT_KEEP_GPG_KEYS: keep-gpg-keys
 ARGOCD_AGENT_ALLOWED_NAMESPACES: allowed-namespaces
 ARGOCD_AGENT_LABEL_SELECTOR: label-selector
 ARGOCD_AGENT_ON_APPLICATION_RECREATE: on-application-recreate

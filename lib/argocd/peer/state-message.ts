@@ -1,4 +1,5 @@
 import type { OutboundEvent } from '../../sync/index.ts';
+import { annotations } from '../names.ts';
 import type { Metadata } from '../object.ts';
 import type { Message } from './messages.ts';
 
@@ -9,7 +10,8 @@ export type StateEvent<T> = Exclude<OutboundEvent<T>, { readonly type: 'intent' 
  * The message for the state of an object, or for its deletion.
  * @param common the message's target, and what stands in all messages to this peer
  * @param emptyContent the content of the object in a deletion, where only metadata counts
- * @param left the object that leaves, in its last state: a deletion says with which finalizers. Undefined: it had none.
+ * @param left the source of what leaves, in its last state, if it stays where it is: a deletion says so, and with which finalizers.
+ *   Undefined: it is gone, and had none.
  */
 export function stateMessage<T>(
   event: StateEvent<T>,
@@ -25,6 +27,7 @@ export function stateMessage<T>(
     const metadata: Metadata = {
       ...{ name: key.name, namespace: key.namespace, uid, resourceVersion },
       ...(finalizers.length > 0 && { finalizers: [...finalizers] }),
+      ...(left && { annotations: { [annotations.stillThere]: 'true' } }),
     };
     return { ...ids, type: 'delete', object: { metadata, ...emptyContent } } as unknown as Message;
   }

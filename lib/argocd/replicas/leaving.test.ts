@@ -35,11 +35,13 @@ function start({
   cluster = side(),
   applications = new Memory<Application>(),
   principalUid = 'p',
+  deletesKeys = false,
 }: {
   readonly hub?: Side;
   readonly cluster?: Side;
   readonly applications?: Memory<Application>;
   readonly principalUid?: string;
+  readonly deletesKeys?: boolean;
 } = {}) {
   const log = testLog();
   const common = { namespace: 'argocd', runtime: processRuntime(log) };
@@ -56,11 +58,11 @@ function start({
       kinds: [
         replicateAppProjects({ ...common, store: cluster.projects, kept }),
         replicateRepositories({ ...common, store: cluster.secrets, kept, adoptionPolicy: 'always' }),
-        replicateGpgKeys({ ...common, store: cluster.keys }),
+        replicateGpgKeys({ ...common, store: cluster.keys, deletes: deletesKeys }),
       ],
     },
   });
-  return { hub, cluster, applications, log, ...joined };
+  return { hub, cluster, applications, log, deletesKeys, ...joined };
 }
 
 const forOne = { sourceRepos: ['*'], destinations: [{ name: 'one', namespace: '*' }] };
@@ -88,7 +90,7 @@ function shape<T extends { readonly metadata: { readonly resourceVersion?: strin
 
 describe.each(['at once', 'while the agent is away', 'and both sides start anew'])('%s', (when) => {
   async function leaving(world: ReturnType<typeof start>, leave: () => void): Promise<void> {
-    const { hub, cluster, applications } = world;
+    const { hub, cluster, applications, deletesKeys } = world;
     if (when === 'at once') {
       leave();
       await world.settled();
@@ -102,7 +104,7 @@ describe.each(['at once', 'while the agent is away', 'and both sides start anew'
       return;
     }
     world.stop();
-    await start({ hub, cluster, applications }).settled();
+    await start({ hub, cluster, applications, deletesKeys }).settled();
   }
 
   test('a project that was there before is given back as it was', async () => {
@@ -180,6 +182,22 @@ describe.each(['at once', 'while the agent is away', 'and both sides start anew'
     const left = cluster.keys.objects.get(gpgKeysName);
     expect(left?.data).toEqual({ mine: 'M' });
     expect(left?.metadata.annotations ?? {}).toEqual({});
+  });
+
+  test('an agent that deletes keys deletes the ConfigMap with the one of the hub, and not because of a label', async () => {
+    for (const isDeleted of [true, false]) {
+      const cluster = side();
+      cluster.keys.put({ metadata: { name: gpgKeysName }, data: {} });
+      const world = start({ cluster, deletesKeys: true });
+      world.hub.keys.put({ metadata: { name: gpgKeysName }, data: { a: 'A' } });
+      await world.settled();
+      await leaving(world, () =>
+        isDeleted
+          ? world.hub.keys.remove(gpgKeysName)
+          : world.hub.keys.edit(gpgKeysName, { metadata: { labels: { [skipSyncLabel]: 'true' } } }),
+      );
+      expect(cluster.keys.objects.get(gpgKeysName)?.data).toEqual(isDeleted ? undefined : {});
+    }
   });
 
   test('what the hub made goes, with or without the label on the hub', async () => {

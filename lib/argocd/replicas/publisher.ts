@@ -238,7 +238,13 @@ export class Publisher<T extends ReplicaObject> implements HubKind<SourceSync> {
     const common = { target: kind.target, ...(principalUid === undefined ? {} : { principalUid }) };
     const metadata = { name: event.key.name };
     const state = onlyUpdates && event.type === 'create' ? { ...event, type: 'update' as const } : event;
-    return stateMessage(state, common, kind.content({ metadata, spec: {} } as unknown as T));
+    return stateMessage(state, common, kind.content({ metadata, spec: {} } as unknown as T), this.#sourceOf(event));
+  }
+
+  /** What a peer should not have any more, if it is still on this side. */
+  #sourceOf(event: StateEvent<T>): ReplicaObject | undefined {
+    const source = this.#view.get(event.key);
+    return event.type === 'delete' && source?.metadata.uid === event.uid ? source : undefined;
   }
 
   #keyOf(name: string): ResourceKey {

@@ -129,9 +129,11 @@ export class ReplicaPlanner<T extends ReplicaObject> {
 
   /**
    * Decides what to do with an object whose source is gone.
+   * @param source what the deletion says of the source
    * @param desired what is desired here, if it is the source that is gone: then also what has not become its copy yet goes
    */
-  planDeletion(sourceUid: string, local: T | undefined, desired: DesiredReplica<T> | undefined): Plan<T> {
+  planDeletion(source: ReplicaObject, local: T | undefined, desired: DesiredReplica<T> | undefined): Plan<T> {
+    const { uid: sourceUid = '' } = source.metadata;
     const isMeant =
       local !== undefined &&
       !isSkipped(local) &&
@@ -142,7 +144,7 @@ export class ReplicaPlanner<T extends ReplicaObject> {
     return isMeant
       ? planLeave(local, {
           finalizers: this.#rules.dropsFinalizers ? [] : (local.metadata.finalizers ?? []),
-          givenBack: this.#givenBack(local),
+          givenBack: this.#rules.goesWith?.(source) ? undefined : this.#givenBack(local),
         })
       : { action: 'none' };
   }

@@ -1,3 +1,5 @@
+import type { ReplicaObject } from './kinds.ts';
+
 /** How this side makes copies, and which of its objects are copies. */
 export interface ReplicaRules<T> {
   /** The name of a copy, from the name of its source. */
@@ -28,6 +30,8 @@ export interface ReplicaRules<T> {
   readonly renew?: (name: string, copy: T, marks: Readonly<Record<string, string>>) => Renewed<T>;
   /** Why this source may have no copy of this name now, whether one exists or not; undefined when it may. */
   readonly refusal?: (name: string) => string | undefined;
+  /** Whether a copy goes with this source though it was here before, or is needed. Default: it does not. */
+  readonly goesWith?: (source: ReplicaObject) => boolean;
   /**
    * What stays of a copy that the cluster cannot do without, when its source is gone and nothing was here before; undefined: it
    * goes. Default: it goes.

@@ -308,7 +308,7 @@ export class Replica<T extends ReplicaObject> implements CopySync {
     const desired = this.#keeper.desired(ref);
     const isDesired = desired === undefined || desired.sourceUid === uid;
     const meant = isDesired ? desired : undefined;
-    const plan = (local: T | undefined) => this.#planner.planDeletion(uid, local, meant);
+    const plan = (local: T | undefined) => this.#planner.planDeletion(message.object, local, meant);
     if (this.#isStillNeeded(ref, message, plan)) {
       return 'done';
     }

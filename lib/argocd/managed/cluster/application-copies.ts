@@ -12,7 +12,7 @@ import {
 } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
 import { copiedFrom } from '../../copied-from.ts';
-import { asksForWorkload } from '../../leaving.ts';
+import { asksForWorkload, isStillThere } from '../../leaving.ts';
 import { annotations } from '../../names.ts';
 import { hasOwnerAnnotation } from '../../owner-marks.ts';
 import type { AgentKind, ConnectedPrincipal, Copy, CopySync, ObjectMessage } from '../../peer/kind-sync.ts';
@@ -433,7 +433,7 @@ export class ApplicationCopies implements AgentKind<CopySync> {
   #tellOfLeave(ref: ObjectRef, copy: Application | undefined, source: Application): void {
     const goes = copy !== undefined && asksForWorkload(copy) && asksForWorkload(source);
     const message =
-      copy?.metadata.annotations?.[annotations.takenOver] !== undefined
+      isStillThere(source) && copy?.metadata.annotations?.[annotations.takenOver] !== undefined
         ? 'Application is given back: it was here before the principal sent it'
         : goes
           ? 'Application leaves, and Argo CD removes what it deployed'

@@ -1,6 +1,6 @@
 import { isEqual, type MergePatch, mergePatchBetween } from '../../../base/index.ts';
 import type { Application } from '../../application.ts';
-import { deletesWorkload, finalizersOfLeave, planLeave } from '../../leaving.ts';
+import { asksForWorkload, deletesWorkload, finalizersOfLeave, isStillThere, planLeave } from '../../leaving.ts';
 import { annotations } from '../../names.ts';
 import { giveBack, recordOf } from '../../taken-over.ts';
 import { triggersOf } from '../../triggers.ts';
@@ -55,9 +55,7 @@ export function planManagedApplication(
     return leaving ? { action: 'gone', sourceUid } : { action: 'create', object: newCopy(desired, options) };
   }
   if (leaving && !isToBeDeleted(hub, local, options)) {
-    return local.metadata.annotations?.[annotations.sourceUid] === sourceUid
-      ? planDeletion(sourceUid, local, hub)
-      : { action: 'gone', sourceUid };
+    return { action: 'gone', sourceUid };
   }
 
   const kinship = options.ours === true ? 'changed' : kinshipOf(desired, local, options);
@@ -85,19 +83,16 @@ export function planManagedApplication(
   return leaving ? removal(local) : { action: 'none' };
 }
 
-/**
- * Whether a copy is deleted because the hub's object is being deleted. One that was there before it became a copy is, if what it
- * deployed is to go with it; what is no copy, whatever its name, is not.
- */
+/** Whether an object here goes because the hub's is being deleted: what is no copy, whatever its name, does not. */
 function isToBeDeleted(hub: Application, local: Application, { ours }: PlanOptions): boolean {
-  const asksForWorkload = (hub.metadata.finalizers ?? []).some(deletesWorkload);
-  const { [annotations.sourceUid]: source = '', [annotations.takenOver]: record } = local.metadata.annotations ?? {};
-  return asksForWorkload ? source !== '' || ours === true : source !== '' && record === undefined;
+  const { [annotations.sourceUid]: source = '' } = local.metadata.annotations ?? {};
+  return source !== '' || (ours === true && asksForWorkload(hub));
 }
 
 /**
  * Decides what a `delete` for a source UID means for the local object: an object of another source is not touched.
- * @param left the last state of the source, as far as it is known: its finalizers decide about the workload
+ * @param left the last state of the source, as far as it is known: its finalizers decide about the workload. A copy that was here
+ *   before is given back if its source is still there; who deletes the source means the copy
  * @param last what the copy was to be; Argo CD removes what the copy's spec names, so that is corrected first
  */
 export function planDeletion(
@@ -110,7 +105,7 @@ export function planDeletion(
   if (local === undefined || own === undefined || own === '' || own !== sourceUid) {
     return { action: 'none' };
   }
-  const record = local.metadata.annotations?.[annotations.takenOver];
+  const record = isStillThere(left) ? local.metadata.annotations?.[annotations.takenOver] : undefined;
   const spec = last === undefined ? undefined : mergePatchBetween(local.spec, managedFieldsOf(last).spec);
   return planLeave(local, {
     finalizers: finalizersOfLeave(local, left.metadata.finalizers ?? [], isOfCluster),

@@ -52,7 +52,7 @@ export interface AgentApplicationsOptions {
    * The last state of an Application of this source UID that the agent should not have, as the hub has it now; undefined: it is
    * gone. It rejects when that is not known now, or when the agent should have it after all.
    */
-  readonly left: (key: ResourceKey, uid: string, signal: AbortSignal) => Promise<Application | undefined>;
+  readonly left: (key: ResourceKey, uid: string, signal: AbortSignal) => Promise<Left | undefined>;
   /** What the agent has received of the requests on the hub's object. */
   readonly delivered: (key: ResourceKey) => DeliveredRequests;
   /** Whether the hub's object has told of an operation that began then, and no later one. */
@@ -69,6 +69,9 @@ export interface AgentApplicationsOptions {
   readonly runtime: Runtime;
   readonly tuning?: Tuning | undefined;
 }
+
+/** What a deletion tells of an Application that is still on the hub. */
+export type Left = Pick<Application, 'metadata'>;
 
 type Deletion = OutboundEvent<Application> & { readonly type: 'delete' };
 type IntentType = 'set-operation' | 'terminate-operation';

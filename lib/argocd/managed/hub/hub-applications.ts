@@ -22,7 +22,7 @@ import { placeOf } from '../../place.ts';
 import { isSkipped } from '../../routing.ts';
 import { managedCopyDigest, sentApplication, sourceUidOf } from '../copy.ts';
 import { planAgentError, planReport, ranUnreported } from '../status.ts';
-import { AgentApplications, type ReportedRef } from './agent-applications.ts';
+import { AgentApplications, type Left, type ReportedRef } from './agent-applications.ts';
 import { type AgentReport, type DeliveredRequests, operationMark, triggerMark } from './agent-report.ts';
 import { Assignments } from './assignments.ts';
 import { DisconnectedAgents } from './disconnected-agents.ts';
@@ -320,11 +320,15 @@ export class HubApplications implements HubKind<SourceSync> {
 
   /**
    * The last state of what an agent should not have any more. One that is kept out of the cache, as by its labels, is read: it may
-   * ask for the deletion of its workload, where what is gone does not. Where it may not be read, it asks for nothing.
+   * ask for the deletion of its workload, where what is gone does not. One that may not be read is taken for one that is there
+   * and asks for nothing.
    */
-  async #left(agent: string, key: ResourceKey, uid: string, signal: AbortSignal): Promise<Application | undefined> {
+  async #left(agent: string, key: ResourceKey, uid: string, signal: AbortSignal): Promise<Left | undefined> {
     const known = this.#view.get(key);
     const hub = known ?? (await this.#readLeft(key, signal));
+    if (hub === 'unreadable') {
+      return { metadata: { namespace: key.namespace, name: key.name } };
+    }
     if (hub === undefined || sourceUidOf(hub) !== uid) {
       return undefined;
     }
@@ -334,7 +338,7 @@ export class HubApplications implements HubKind<SourceSync> {
     return hub;
   }
 
-  async #readLeft(key: ResourceKey, signal: AbortSignal): Promise<Application | undefined> {
+  async #readLeft(key: ResourceKey, signal: AbortSignal): Promise<Application | 'unreadable' | undefined> {
     try {
       return await this.#options.applications.read({ namespace: key.namespace, name: key.name }, signal);
     } catch (error) {
@@ -343,7 +347,7 @@ export class HubApplications implements HubKind<SourceSync> {
           { application: placeOf(key), error },
           'Application that leaves cannot be read, what it deployed stays',
         );
-        return undefined;
+        return 'unreadable';
       }
       throw error;
     }
