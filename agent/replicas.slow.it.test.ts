@@ -96,8 +96,38 @@ test('GPG keys reach the managed cluster and no other ConfigMap does', async () 
   await pair.hub.client.mergePatch(configMaps, gpgKeys, { data: { '4AEE18F83AFDEB23': null, B: 'another key' } });
   await until('they are others', async () => (await localKeys())?.data?.B, logs());
   expect((await localKeys())?.data).toEqual({ B: 'another key' });
+  const uid = (await localKeys())?.metadata.uid;
   await pair.hub.client.delete(configMaps, gpgKeys);
-  await until('they are gone', async () => (await localKeys()) === undefined, logs());
+  const left = await until(
+    'they are gone',
+    async () => {
+      const found = await localKeys();
+      return found?.data?.B === undefined && found;
+    },
+    logs(),
+  );
+  // Argo CD's repo server does not start without the ConfigMap. It stays, is empty, and is no copy any more.
+  expect(left.metadata.uid).toBe(uid);
+  expect(left.data ?? {}).toEqual({});
+  expect(left.metadata.annotations ?? {}).toEqual({});
+});
+
+test('GPG keys of the cluster’s own are given back when the hub has none any more', async () => {
+  const localKeys = () => pair.managed.client.get(configMaps, gpgKeys);
+  const own = { labels: { 'app.kubernetes.io/part-of': 'argocd' }, annotations: { 'example.com/of': 'the cluster' } };
+  const { uid } = await until('a ConfigMap of the cluster alone', async () => (await localKeys())?.metadata, logs());
+  await pair.managed.client.mergePatch(configMaps, gpgKeys, { metadata: own, data: { OWN: 'its key' } });
+  await pair.hub.client.create(configMaps, { metadata: gpgKeys, data: { HUB: 'a key' } } as ConfigMap);
+  await until(
+    'the hub’s keys are there instead',
+    async () => isDeepStrictEqual((await localKeys())?.data, { HUB: 'a key' }),
+    logs(),
+  );
+  await pair.hub.client.delete(configMaps, gpgKeys);
+  await until('its own are back', async () => isDeepStrictEqual((await localKeys())?.data, { OWN: 'its key' }), logs());
+  const { metadata } = (await localKeys()) ?? {};
+  expect(metadata).toMatchObject({ uid, ...own });
+  expect(metadata?.annotations).toEqual(own.annotations);
 });
 
 test('a project of an autonomous agent is mirrored, protected, and never the hub’s own', async () => {

@@ -85,17 +85,31 @@ test("the principal's certificate has the names of the fleet page's Service whil
   await until(async () => expect(await pageHosts()).toEqual([]));
 });
 
-test('the address follows the objects that expose the principal, and the certificate names every endpoint', async () => {
+test('agents stay at their address while it exposes the principal, and the certificate names every endpoint', async () => {
   const { ns, a, client } = hub;
   const name = 'argocd-agent-principal';
   const put = (spec: Service['spec']) =>
     hub.fixture.put(services, { metadata: { namespace: ns, name }, spec } as Service);
-  const at = (address: string) =>
+  const discovers = (address: string) =>
     hub.fixture.conditionIs([ns, 'fleet'], 'ServerDiscovered', 'True', new RegExp(`^Server at ${address}$`));
+  /** Agents have an address when it is in their works. Until then it is not the present one. */
+  const moveTo = async (host: string, port: number) => {
+    await discovers(`${host}:${port}`);
+    await until(`the agent's work leads to ${host}`, async () =>
+      JSON.stringify((await hub.work(a, 'agent'))?.spec ?? {}).includes(host),
+    );
+    await hub.idle();
+  };
   const hosts = async () => {
     const certificate = secretText((await hub.secret('argocd-agent-principal-tls'))?.data, 'tls.crt') ?? '';
     const { dnsNames, ipAddresses } = inspectCertificate(certificate);
     return [...dnsNames, ...ipAddresses];
+  };
+  /** The certificate shows that the controller knows another endpoint. */
+  const stayAt = async (host: string, port: number, another: string) => {
+    await until(`a certificate for ${another}`, async () => (await hosts()).includes(another));
+    await hub.idle();
+    await discovers(`${host}:${port}`);
   };
   const ports = [{ name: 'https', port: 443, nodePort: 30443 }];
   await put({ type: 'ClusterIP', ports: [{ name: 'https', port: 443 }] });
@@ -105,16 +119,29 @@ test('the address follows the objects that expose the principal, and the certifi
   await hub.fixture.conditionIs([ns, 'fleet'], 'ServerDiscovered', 'False', /no external endpoint/);
 
   await put({ type: 'NodePort', ports });
+  const nodeIs = async (node: string, address: string, ready: 'True' | 'False') => {
+    const status = {
+      addresses: [{ type: 'InternalIP', address }],
+      conditions: [{ type: 'Ready', status: ready, reason: 'Test', message: '' }],
+    };
+    await client.mergePatch(nodes, { name: node }, { status }, { subresource: 'status' });
+  };
+  await client.create(nodes, { metadata: { name: 'n2' } });
+  await nodeIs('n2', '10.9.8.7', 'True');
+  await moveTo('10.9.8.7', 30443);
+  // It is the first by name.
   await client.create(nodes, { metadata: { name: 'n1' } });
-  const addresses = [{ type: 'InternalIP', address: '10.9.8.7' }];
-  await client.mergePatch(nodes, { name: 'n1' }, { status: { addresses } }, { subresource: 'status' });
-  await at('10.9.8.7:30443');
-
+  await nodeIs('n1', '10.9.8.6', 'True');
+  await stayAt('10.9.8.7', 30443, '10.9.8.6');
+  await client.mergePatch(nodes, { name: 'n2' }, { spec: { unschedulable: true } });
   const backend = { service: { name, port: { number: 443 } } };
   const http = { paths: [{ path: '/', pathType: 'Prefix', backend }] };
   const rule = { host: 'ingress.example.com', http };
   await client.create(ingresses, { metadata: { namespace: ns, name: 'agents' }, spec: { rules: [rule] } });
-  await at('ingress.example.com:443');
+  await stayAt('10.9.8.7', 30443, 'ingress.example.com');
+  await nodeIs('n2', '10.9.8.7', 'False');
+  await moveTo('ingress.example.com', 443);
+  await nodeIs('n2', '10.9.8.7', 'True');
 
   // The hub gets further kinds while the controller runs.
   await client.create(crds, crdOf('route.openshift.io', 'v1', 'Route', 'routes'));
@@ -126,7 +153,7 @@ test('the address follows the objects that expose the principal, and the certifi
     metadata: { namespace: ns, name: 'agents' },
     spec: { host: 'route.example.com', to: { kind: 'Service', name }, tls: { termination: 'passthrough' } },
   });
-  await at('route.example.com:443');
+  await stayAt('ingress.example.com', 443, 'route.example.com');
   await putLater(gateways('v1'), {
     metadata: { namespace: ns, name: 'edge' },
     spec: { listeners: [{ name: 'agents', port: 8443, protocol: 'TLS' }] },
@@ -139,21 +166,37 @@ test('the address follows the objects that expose the principal, and the certifi
       rules: [{ backendRefs: [{ name, port: 443 }] }],
     },
   });
-  await at('gateway.example.com:8443');
+  await stayAt('ingress.example.com', 443, 'gateway.example.com');
 
   await put({ type: 'LoadBalancer', ports });
-  const ingress = [{ hostname: 'lb.example.com' }];
-  const status = { loadBalancer: { ingress } };
-  await client.mergePatch(services, { namespace: ns, name }, { status }, { subresource: 'status' });
-  await at('lb.example.com:443');
-  await until('a certificate for all of them', async () => {
-    const names = await hosts();
-    return ['lb', 'gateway', 'route', 'ingress'].every((one) => names.includes(`${one}.example.com`));
-  });
+  const balancedAt = (...hostnames: string[]) => {
+    const ingress = hostnames.map((hostname) => ({ hostname }));
+    return client.mergePatch(
+      services,
+      { namespace: ns, name },
+      { status: { loadBalancer: { ingress } } },
+      { subresource: 'status' },
+    );
+  };
+  await balancedAt('lb.example.com');
+  await stayAt('ingress.example.com', 443, 'lb.example.com');
+  const names = await hosts();
+  for (const one of ['lb', 'gateway', 'route', 'ingress']) {
+    expect(names).toContain(`${one}.example.com`);
+  }
+
+  // What agents use goes away: the best of the others takes its place.
+  await client.delete(ingresses, { namespace: ns, name: 'agents' });
+  await moveTo('lb.example.com', 443);
+  await balancedAt('first.example.com', 'lb.example.com');
+  await stayAt('lb.example.com', 443, 'first.example.com');
   // After a restart the result is the same at once, without an intermediate one.
-  await hub.idle();
   const settled = await hub.versions();
   await hub.restart();
   await hub.idle();
   expect(await hub.versions()).toEqual(settled);
+  await balancedAt();
+  await moveTo('gateway.example.com', 8443);
+  await client.delete(tlsRoutes('v1alpha2'), { namespace: ns, name: 'agents' });
+  await moveTo('route.example.com', 443);
 });

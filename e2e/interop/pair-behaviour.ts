@@ -237,7 +237,8 @@ export function testDelivery(isMapped: boolean, executables: () => Promise<Origi
 
     await hub.delete(configMaps, keys);
     await hub.delete(secrets, repository);
-    await waitFor('no keys', async () => (await cluster.get(configMaps, keys)) === undefined);
+    // argocd-agent's agent deletes the ConfigMap, without which Argo CD's repo server does not start.
+    await waitFor('no keys', async () => (await cluster.get(configMaps, keys))?.data?.A === undefined);
     await waitFor('no repository', async () => (await cluster.get(secrets, repository)) === undefined);
     await hub.delete(pairAppProjects, project);
     await waitFor('no project', async () => (await cluster.get(pairAppProjects, project)) === undefined);

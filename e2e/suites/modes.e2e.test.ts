@@ -27,6 +27,7 @@ const argocd = 'argocd';
 const generous = { timeoutMs: 300_000 };
 const refresh = { metadata: { annotations: { 'argocd.argoproj.io/refresh': 'normal' } } };
 const stuck = { namespace: argocd, name: 'stuck' };
+const sourceUid = 'argocd.argoproj.io/source-uid';
 const isOutOfSync = (found: FleetApplication | undefined) => found?.status?.sync?.status === 'OutOfSync';
 const automated = { automated: { prune: true, selfHeal: true }, syncOptions: ['CreateNamespace=true'] };
 
@@ -122,10 +123,22 @@ describe('a managed cluster: the hub owns its Applications', () => {
     });
     await waitForObject(managed, secrets, repository, (s) => s === undefined);
     await waitForObject(managed, fleetAppProjects, project, (p) => p === undefined);
+    const { metadata: taken } = (await managed.get(configMaps, keys)) ?? {};
     await hub.delete(configMaps, keys);
-    await waitForObject(managed, configMaps, keys, (c) => c === undefined);
-    await hub.create(configMaps, { metadata: keys, data: {} });
-    await waitForObject(managed, configMaps, keys, (c) => c !== undefined);
+    // Argo CD's repo server does not start without it: it is given back as Argo CD's manifests had made it, without keys.
+    const isCopy = (c: KubeObject | undefined) => c?.metadata.annotations?.[sourceUid] !== undefined;
+    const left = await waitForObject(managed, configMaps, keys, (c) => c !== undefined && !isCopy(c));
+    expect(left?.metadata).toMatchObject({ uid: taken?.uid, labels: { 'app.kubernetes.io/part-of': 'argocd' } });
+    expect(left?.data ?? {}).toEqual({});
+    await hub.create(configMaps, { metadata: keys, data: { '4AEE18F83AFDEB23': 'a key' } });
+    await waitForObject(managed, configMaps, keys, (c) => c?.data?.['4AEE18F83AFDEB23'] === 'a key');
+    await managed.delete(configMaps, keys);
+    await waitForObject(
+      managed,
+      configMaps,
+      keys,
+      (c) => c?.metadata.uid !== taken?.uid && c?.data?.['4AEE18F83AFDEB23'] === 'a key',
+    );
   });
 
   test("an Application in a namespace of the hub's own is in that namespace on the cluster, which is made for it", async () => {
