@@ -132,12 +132,14 @@ async function others(): Promise<Map<string, string>> {
     (await client.list(type, { namespace: within }))
       .filter(pick)
       .map(({ metadata }) => [`${type.kind} ${within}/${metadata.name}`, metadata.resourceVersion ?? ''] as const);
-  const isMarked = ({ metadata }: KubeObject) => metadata.annotations?.['argocd.argoproj.io/source-uid'] !== undefined;
+  // The ConfigMap of keys stays without a mark when a principal withdraws it.
+  const isOpen = ({ metadata }: KubeObject) =>
+    metadata.annotations?.['argocd.argoproj.io/source-uid'] !== undefined || metadata.name === 'argocd-gpg-keys-cm';
   return new Map(
     (
       await Promise.all([
         ...[pairApplications, pairAppProjects, secrets, configMaps].map((type) => versions(type, 'private')),
-        ...[secrets, configMaps].map((type) => versions(type, namespace, (object) => !isMarked(object))),
+        ...[secrets, configMaps].map((type) => versions(type, namespace, (object) => !isOpen(object))),
         ...[pairApplications, pairAppProjects, secrets, configMaps].map((type) => versions(type, 'default')),
         ...[pairApplications, secrets, configMaps].map((type) => versions(type, 'kube-system')),
       ])

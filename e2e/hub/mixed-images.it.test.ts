@@ -36,7 +36,8 @@ const original = { 'image.repository': 'registry.example/argocd-agent', 'image.t
 describe("the agent's chart", () => {
   it("gives argocd-agent's image the rights that it needs and a probe that it answers", async () => {
     const objects = await render(agentChart, ...set(original));
-    expect(verbsOf(objects, 'secrets')).toEqual([['get', 'list', 'watch', 'create', 'patch', 'update', 'delete']]);
+    const all = ['get', 'list', 'watch', 'create', 'patch', 'update', 'delete'];
+    expect([verbsOf(objects, 'secrets'), verbsOf(objects, 'configmaps')]).toEqual([[all], [all]]);
     expect(verbsOf(objects, 'namespaces')).toEqual([['get', 'list', 'watch', 'create']]);
     expect(containerOf(objects, 'edge-agent-helm')).toMatchObject({ livenessProbe: { httpGet: { path: '/healthz' } } });
     // Its image has no program for it.
@@ -46,6 +47,7 @@ describe("the agent's chart", () => {
   it('gives our image no more than it needs', async () => {
     const objects = await render(agentChart);
     expect(verbsOf(objects, 'secrets')).toEqual([['get', 'list', 'watch', 'create', 'patch', 'delete']]);
+    expect(verbsOf(objects, 'configmaps')).toEqual([['get', 'list', 'watch', 'create', 'patch']]);
     expect(verbsOf(objects, 'namespaces')).toEqual([]);
     expect(containerOf(objects, 'edge-agent-helm')).toMatchObject({ livenessProbe: { httpGet: { path: '/livez' } } });
   });
