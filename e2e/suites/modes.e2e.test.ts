@@ -92,7 +92,7 @@ describe('a managed cluster: the hub owns its Applications', () => {
     await hub.create(fleetAppProjects, {
       metadata: project,
       spec: {
-        destinations: [{ name: 'cluster1', server: '*', namespace: '*' }],
+        destinations: [{ name: 'cluster1', namespace: '*' }],
         sourceRepos: ['*'],
       } as FleetAppProject['spec'],
     });
@@ -119,7 +119,7 @@ describe('a managed cluster: the hub owns its Applications', () => {
     await managed.mergePatch(secrets, repository, { data: { password: Buffer.from('guess').toString('base64') } });
     await waitForObject(managed, secrets, repository, (s) => text(s?.data?.password) === 's3cret');
     await hub.mergePatch(fleetAppProjects, project, {
-      spec: { destinations: [{ name: 'elsewhere', server: '*', namespace: '*' }] },
+      spec: { destinations: [{ name: 'elsewhere', namespace: '*' }] },
     });
     await waitForObject(managed, secrets, repository, (s) => s === undefined);
     await waitForObject(managed, fleetAppProjects, project, (p) => p === undefined);
@@ -347,7 +347,7 @@ describe('when the fleet is given up', () => {
     await hub.create(fleetApplications, { ...made, spec: { ...made.spec, destination } });
     await hub.create(fleetAppProjects, {
       metadata: { namespace: argocd, name: 'last' },
-      spec: { destinations: [{ name: 'cluster1', server: '*', namespace: '*' }], sourceRepos: ['*'] } as object,
+      spec: { destinations: [{ name: 'cluster1', namespace: '*' }], sourceRepos: ['*'] } as object,
     });
     await becomes(managed, last, isSyncedAndHealthy);
     await waitForObject(managed, fleetAppProjects, last, (p) => p !== undefined);
