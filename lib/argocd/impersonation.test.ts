@@ -43,6 +43,7 @@ test.each<[string, object[], string | undefined]>([
   ['after an invalid glob', [account({ server: '[' }), account()], undefined],
   ['after an invalid one', [account({ defaultServiceAccount: '*' }), account()], undefined],
   ['that is empty', [account({ defaultServiceAccount: ' ' })], undefined],
+  ['that is a tab', [account({ defaultServiceAccount: '\t' })], 'system:serviceaccount:shop:\t'],
   ['that is no text', [account({ defaultServiceAccount: 7 })], undefined],
   ['that is missing', [account({ defaultServiceAccount: undefined })], undefined],
   ['in none', [], undefined],

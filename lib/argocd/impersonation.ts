@@ -42,7 +42,8 @@ export function impersonatedUser(
 }
 
 function userOf(account: string, namespace: string): string | undefined {
-  if (account.trim() === '' || refusedCharacters.test(account)) {
+  // Argo CD cuts blanks alone off.
+  if (/^ *$/.test(account) || refusedCharacters.test(account)) {
     return undefined;
   }
   return `system:serviceaccount:${account.includes(':') ? account : `${namespace}:${account}`}`;
