@@ -1,10 +1,12 @@
 import { expect, test } from 'vitest';
 import { compareWithArgoCD, comparisonMs } from '../../e2e/oracle/index.ts';
 import type { Random } from '../../e2e/random/index.ts';
+import { isEqual } from '../base/index.ts';
 import { isProjectForAgent, projectForAgent } from './app-project-rules.ts';
 import type { AppProject, Destination } from './application.ts';
 import { isGlob, matchesAny, matchesGlob, unreadableEntries } from './glob.ts';
 import { matchesSelector, parseGlobalProjects } from './global-projects.ts';
+import { impersonatedUser } from './impersonation.ts';
 import { inCluster } from './project-clusters.ts';
 import { permitsDestination, permitsSource } from './project-permissions.ts';
 import { projectScope } from './project-surroundings.ts';
@@ -156,6 +158,169 @@ test(
 );
 
 test(
+  'sync windows are open on the cluster when they are on the hub, in every time zone',
+  async () => {
+    const zones = [...Intl.supportedValuesOf('timeZone'), 'Nowhere/Else'];
+    const differs = await compareWithArgoCD('windowsAt', (dice) => {
+      const cluster = dice.pick(clusters);
+      const windows = some(dice, 4, () => ({
+        kind: dice.pick(['allow', 'deny']),
+        schedule: `${dice.integer(0, 59)} ${dice.pick(['*', '1', '2', '*/3', '23'])} ${dice.pick(['*', '1', '29'])} * ${dice.pick(['*', '0'])}`,
+        duration: dice.pick(['1h', '90m', '24h', '1s', '1 h']),
+        ...(dice.chance(0.8) ? { timeZone: dice.pick(zones) } : {}),
+        ...(dice.chance(0.3) ? { manualSync: true } : {}),
+        ...(dice.chance(0.5) ? { applications: some(dice, 2, () => dice.pick(words)) } : {}),
+        ...(dice.chance(0.7) ? { clusters: some(dice, 2, () => dice.pick([...names, ...servers])) } : {}),
+        ...(dice.chance(0.5) ? { namespaces: some(dice, 2, () => dice.pick(words)) } : {}),
+        ...(dice.chance(0.5) ? { andOperator: dice.chance(0.7) } : {}),
+      }));
+      const target = { agent: cluster.name, clusters: [cluster] };
+      const local = projectForAgent(projectOf({ syncWindows: windows }), target, 'destination').spec.syncWindows;
+      // About the hours at which clocks change in Europe and America, and others.
+      const day = dice.pick(['2026-03-08', '2026-03-29', '2026-10-25', '2026-11-01', '2028-02-29', '2026-12-31']);
+      const now = new Date(Date.parse(day) + dice.integer(0, 48 * 3_600) * 1_000).toISOString();
+      const namespace = dice.pick(namespaces);
+      const sides = [
+        { windows, destination: { ...cluster, namespace } },
+        { windows: local, destination: { ...inCluster, namespace } },
+      ];
+      return {
+        of: { name: dice.pick(['a', 'b', 'team-a']), now, sides },
+        ours: 'the same on both sides',
+        agrees: (theirs) => Array.isArray(theirs) && canonical(theirs[0]) === canonical(theirs[1]),
+      };
+    });
+    expect(differs).toBeUndefined();
+  },
+  comparisonMs,
+);
+
+test(
+  'whom Argo CD impersonates',
+  async () => {
+    const accounts = [
+      'deployer',
+      'ops:deployer',
+      ' ',
+      '',
+      '!a',
+      'a*',
+      'a/b',
+      'a\\b',
+      ':',
+      'a:b:c',
+      ' deployer',
+      '\t',
+      '{a}',
+    ];
+    const patterns = [
+      '*',
+      '',
+      inCluster.server,
+      'https://*',
+      'https://10.0.0.?',
+      '[',
+      '!*',
+      'https://{kubernetes,other}.*',
+    ];
+    const differs = await compareWithArgoCD('impersonate', (dice) => {
+      const destinationServiceAccounts = some(dice, 4, () => ({
+        server: dice.pick(patterns),
+        namespace: dice.pick([...words, '', '[', '!a']),
+        defaultServiceAccount: dice.pick(accounts),
+      }));
+      const spec = { destinations: [{ server: '*', namespace: '*' }], destinationServiceAccounts };
+      const namespace = dice.pick(namespaces);
+      const application = {
+        metadata: { name: 'web', namespace: 'argocd' },
+        spec: { project: 'p', destination: { name: inCluster.name, namespace } },
+      };
+      const ours = impersonatedUser(application, projectOf(spec), 'argocd');
+      return {
+        of: { spec, application, server: inCluster.server },
+        ours,
+        agrees: (theirs) => (isError(theirs) ? ours === undefined : theirs === ours),
+      };
+    });
+    expect(differs).toBeUndefined();
+  },
+  comparisonMs,
+);
+
+test(
+  'specs that count as equal are equal to Argo CD, and others differ in more than what is empty',
+  async () => {
+    const differs = await compareWithArgoCD('specs', (dice) => {
+      const maybe = <T>(field: string, make: () => T) => (dice.chance(0.5) ? { [field]: make() } : {});
+      const word = () => dice.pick(['', 'a', 'A', 'a ', '1', 'é', 'e\u0301']);
+      const source = () => ({
+        repoURL: word(),
+        ...maybe('targetRevision', word),
+        ...maybe('helm', () => ({
+          ...maybe('values', word),
+          ...maybe('valueFiles', () => some(dice, 2, word)),
+          ...maybe('parameters', () =>
+            some(dice, 2, () => ({ name: word(), value: word(), forceString: dice.chance(0.5) })),
+          ),
+          ...maybe('valuesObject', () => ({ a: dice.pick([1, 1.5, '1', null, true]) })),
+        })),
+        ...maybe('directory', () => ({ ...maybe('recurse', () => dice.chance(0.5)), ...maybe('jsonnet', () => ({})) })),
+      });
+      const fields: Record<string, () => unknown> = {
+        project: word,
+        destination: () => ({ ...maybe('name', word), ...maybe('namespace', word), ...maybe('server', word) }),
+        source,
+        sources: () => some(dice, 2, source),
+        info: () => some(dice, 2, () => ({ name: word(), value: word() })),
+        revisionHistoryLimit: () => dice.integer(0, 1),
+        syncPolicy: () => ({
+          ...maybe('automated', () => maybe('prune', () => dice.chance(0.5))),
+          ...maybe('syncOptions', () => some(dice, 2, word)),
+        }),
+      };
+      const spec = () =>
+        Object.fromEntries(
+          Object.entries(fields)
+            .filter(() => dice.chance(0.5))
+            .map(([field, make]) => [field, make()]),
+        );
+      const one = spec();
+      const changed = dice.pick(Object.keys(fields));
+      // In another order, and often with one field that is another.
+      const other: Record<string, unknown> = Object.fromEntries(dice.shuffle(Object.entries(structuredClone(one))));
+      if (dice.chance(0.7)) {
+        other[changed] = fields[changed]?.();
+      }
+      const ours = isEqual(one, other);
+      return {
+        of: { one, other },
+        ours,
+        agrees: (theirs) => theirs === ours || (theirs === true && withoutEmpty(one) === withoutEmpty(other)),
+      };
+    });
+    expect(differs).toBeUndefined();
+  },
+  comparisonMs,
+);
+
+/** What Go takes for the same: an absent field and an empty one. */
+const withoutEmpty = (value: unknown): string => JSON.stringify(filled(value)) ?? '';
+
+function filled(value: unknown): unknown {
+  if (value === null || typeof value !== 'object') {
+    return value === '' || value === false ? undefined : value;
+  }
+  if (Array.isArray(value)) {
+    return value.length === 0 ? undefined : value.map((item) => filled(item) ?? {});
+  }
+  const fields = Object.entries(value)
+    .map(([field, item]) => [field, filled(item)] as const)
+    .filter(([, item]) => item !== undefined)
+    .sort(([a], [b]) => (a < b ? -1 : 1));
+  return fields.length === 0 ? undefined : Object.fromEntries(fields);
+}
+
+test(
   'which sources a project permits',
   async () => {
     const urls = [
@@ -193,6 +358,37 @@ test(
       const ours = normalRepositoryUrl(url);
       // To Argo CD, an address that is no URL is none.
       return { of: { url }, ours, agrees: (theirs) => theirs === ours || theirs === '' };
+    });
+    expect(differs).toBeUndefined();
+  },
+  comparisonMs,
+);
+
+test(
+  'which addresses are the same repository',
+  async () => {
+    const differs = await compareWithArgoCD('same', (dice) => {
+      const address = () =>
+        dice.pick(['https://', 'HTTPS://', 'ssh://', 'http://', 'git://', 'oci://', '']) +
+        dice.pick(['git@', 'User:pass@', 'org-1@', '', '']) +
+        dice.pick(['host', 'HOST', 'host.', '[::1]', '10.0.0.1']) +
+        dice.pick(['/', ':', ':22/', ':22:', '/:']) +
+        some(dice, 3, () => dice.pick(['a', 'A', '.git', '/', '~b', '_git', '.GIT', 'a+b', 'a-b', ':'])).join('') +
+        dice.pick(['', '', '.git', '/', '?ref=A', '#a', '.git/']);
+      const blank = () => dice.pick(['', '', '', ' ', '\n']);
+      const one = address();
+      const changes = [
+        (url: string) => url,
+        (url: string) => url.toUpperCase(),
+        (url: string) => `${url}.git`,
+        (url: string) => url.replace('ssh://', ''),
+        (url: string) => `ssh://${url}`,
+        (url: string) => url.replace(':', '/'),
+        address,
+      ];
+      const other = `${blank()}${dice.pick(changes)(one)}${blank()}`;
+      const ours = normalRepositoryUrl(one) === normalRepositoryUrl(other);
+      return { of: { one, other }, ours, agrees: (theirs) => theirs === null || theirs === ours };
     });
     expect(differs).toBeUndefined();
   },
@@ -401,10 +597,14 @@ test(
     const differs = await compareWithArgoCD('cluster', (dice) => {
       const base64 = (value: string) => Buffer.from(value).toString('base64');
       const data = {
-        name: base64(dice.pick(['one', ''])),
-        server: base64(`https://${text(dice, 'a/:', 4)}`),
-        project: base64('p'),
-        ...(dice.chance(0.6) ? { namespaces: base64(text(dice, 'ab, ', 6)) } : {}),
+        ...(dice.chance(0.9) ? { name: base64(dice.pick(['one', '', ' one', 'zwei ü'])) } : {}),
+        ...(dice.chance(0.9) ? { server: base64(`${dice.pick(['https://', '', ' '])}${text(dice, 'a/: ?', 4)}`) } : {}),
+        project: base64(dice.pick(['p', ' p', 'P'])),
+        ...(dice.chance(0.6) ? { namespaces: base64(text(dice, 'ab, \t\n\u00a0', 6)) } : {}),
+        ...(dice.chance(0.3) ? { config: base64(dice.pick(['', '{}', '{"tlsClientConfig":{"insecure":true}}'])) } : {}),
+        ...(dice.chance(0.2)
+          ? { clusterResources: base64(dice.pick(['true', 'x'])), shard: base64(dice.pick(['1', 'x'])) }
+          : {}),
       };
       const metadata = { name: 's', labels: { 'argocd.argoproj.io/secret-type': 'cluster' } };
       const { cluster, project } = projectScope({ metadata, data }) ?? {};

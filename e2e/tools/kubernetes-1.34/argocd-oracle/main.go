@@ -14,18 +14,24 @@ import (
 
 // answerers has the function that answers each kind of question.
 var answerers = map[string]func(json.RawMessage) (any, error){
+	"cached":      answer(cached),
 	"cluster":     answer(cluster),
 	"destination": answer(destination),
 	"glob":        answer(globMatches),
 	"globals":     answer(globals),
+	"impersonate": answer(impersonate),
+	"info":        answer(clusterInfo),
 	"json":        answer(normalJSON),
 	"list":        answer(list),
-	"repository":  answer(sameRepository),
+	"repository":  answer(normalRepository),
+	"same":        answer(sameRepository),
 	"rights":      answer(rights),
 	"source":      answer(source),
+	"specs":       answer(sameSpecs),
 	"tracking":    answer(tracking),
 	"virtual":     answer(virtual),
 	"windows":     answer(windows),
+	"windowsAt":   answer(windowsAt),
 }
 
 // question is what every line has; the rest depends on the kind.

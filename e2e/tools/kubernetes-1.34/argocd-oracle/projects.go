@@ -1,7 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"slices"
+	"time"
 	_ "unsafe" // For go:linkname.
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/yaml"
 
+	_ "github.com/argoproj/argo-cd/v3/controller" // For go:linkname.
 	"github.com/argoproj/argo-cd/v3/pkg/apis/application/v1alpha1"
 	"github.com/argoproj/argo-cd/v3/util/db"
 	"github.com/argoproj/argo-cd/v3/util/settings"
@@ -66,6 +69,52 @@ func windows(of struct {
 	}
 	return numbers, nil
 }
+
+//go:linkname activeWindow github.com/argoproj/argo-cd/v3/pkg/apis/application/v1alpha1.SyncWindow.active
+func activeWindow(window v1alpha1.SyncWindow, now time.Time) (bool, error)
+
+// side is an Application and the sync windows of its project in one Argo CD.
+type side struct {
+	Windows     v1alpha1.SyncWindows            `json:"windows"`
+	Destination v1alpha1.ApplicationDestination `json:"destination"`
+}
+
+// windowsAt: may an Application be synchronised at a time, by hand and by itself, on the hub and on its cluster? Windows that
+// are not open count as Argo CD counts them: an allowing one that is closed denies.
+func windowsAt(of struct {
+	Name  string    `json:"name"`
+	Now   time.Time `json:"now"`
+	Sides []side    `json:"sides"`
+}) (any, error) {
+	answers := [][]string{}
+	for _, one := range of.Sides {
+		application := &v1alpha1.Application{ObjectMeta: metav1.ObjectMeta{Name: of.Name}}
+		application.Spec.Destination = one.Destination
+		states := []string{}
+		if matching := one.Windows.Matches(application); matching != nil {
+			for _, window := range *matching {
+				isActive, err := activeWindow(*window, of.Now)
+				states = append(states, fmt.Sprint(window.Kind, window.ManualSync, isActive, err))
+			}
+		}
+		slices.Sort(states)
+		answers = append(answers, slices.Compact(states))
+	}
+	return answers, nil
+}
+
+// impersonate: the user that Argo CD acts as for an Application on a cluster.
+func impersonate(of struct {
+	Spec        v1alpha1.AppProjectSpec `json:"spec"`
+	Application v1alpha1.Application    `json:"application"`
+	Server      string                  `json:"server"`
+}) (any, error) {
+	project := &v1alpha1.AppProject{Spec: of.Spec}
+	return deriveServiceAccountToImpersonate(project, &of.Application, &v1alpha1.Cluster{Server: of.Server})
+}
+
+//go:linkname deriveServiceAccountToImpersonate github.com/argoproj/argo-cd/v3/controller.deriveServiceAccountToImpersonate
+func deriveServiceAccountToImpersonate(project *v1alpha1.AppProject, application *v1alpha1.Application, cluster *v1alpha1.Cluster) (string, error)
 
 // virtual: what a project is with its global projects.
 func virtual(of struct {

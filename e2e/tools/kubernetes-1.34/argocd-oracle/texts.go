@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/argoproj/argo-cd/v3/pkg/apis/application/v1alpha1"
@@ -28,11 +29,30 @@ func list(of struct {
 	return glob.MatchStringInList(of.Entries, of.Text, glob.REGEXP), nil
 }
 
-// sameRepository: the normal form of an address.
-func sameRepository(of struct {
+// normalRepository: the normal form of an address.
+func normalRepository(of struct {
 	URL string `json:"url"`
 }) (any, error) {
 	return git.NormalizeGitURL(of.URL), nil
+}
+
+// sameRepository: do two addresses mean the same repository? Null when one is no URL.
+func sameRepository(of struct {
+	One   string `json:"one"`
+	Other string `json:"other"`
+}) (any, error) {
+	if git.NormalizeGitURL(of.One) == "" || git.NormalizeGitURL(of.Other) == "" {
+		return nil, nil
+	}
+	return git.SameURL(of.One, of.Other), nil
+}
+
+// sameSpecs: are two specs of Applications the same to Argo CD?
+func sameSpecs(of struct {
+	One   v1alpha1.ApplicationSpec `json:"one"`
+	Other v1alpha1.ApplicationSpec `json:"other"`
+}) (any, error) {
+	return equality.Semantic.DeepEqual(of.One, of.Other), nil
 }
 
 // normalJSON: a value as Go writes it.
