@@ -26,11 +26,10 @@ export class Random {
 
   /** One of several; throws when there is none. */
   pick<T>(items: readonly T[]): T {
-    const item = items[Math.floor(this.next() * items.length)];
-    if (item === undefined) {
+    if (items.length === 0) {
       throw new RangeError('nothing to pick from');
     }
-    return item;
+    return items[Math.floor(this.next() * items.length)] as T;
   }
 
   /** The same items in another order. */
