@@ -112,6 +112,16 @@ const ways: Readonly<Record<string, Way>> = {
     removes: 'nothing',
     isDeletion: true,
   },
+  'released, moved': {
+    finalizer: foreground,
+    leave: inTurn(patch({ annotations: { [annotations.release]: 'true' } }), moveAway),
+    removes: 'nothing',
+  },
+  'released, labelled': {
+    finalizer: foreground,
+    leave: patch({ annotations: { [annotations.release]: 'true' }, labels: { [skipSyncLabel]: 'true' } }),
+    removes: 'nothing',
+  },
   // As Argo CD's ApplicationSet controller does it.
   'ApplicationSet with preserveResourcesOnDeletion': {
     finalizer: foreground,
@@ -134,12 +144,14 @@ function moveAwayAnew(hub: Hub): void {
 
 const orders = [
   'connected',
+  'connected, and the hub takes no writes at first',
   'agent away',
   'principal restarts',
   'both restart',
   'agent restarts in the middle',
 ] as const;
 type Order = (typeof orders)[number];
+const isConnected = (order: Order) => order.startsWith('connected');
 
 /** A hub with its principal, and a cluster with its agent, which can be started anew. */
 class Scene {
@@ -161,7 +173,10 @@ class Scene {
     if (order === 'agent restarts in the middle') {
       this.#restartAtFirstWrite();
     }
-    if (order === 'connected' || order === 'agent restarts in the middle') {
+    if (order === 'connected, and the hub takes no writes at first') {
+      this.#refuseWrites(10_000);
+    }
+    if (isConnected(order) || order === 'agent restarts in the middle') {
       leave();
     } else {
       this.#part();
@@ -182,6 +197,17 @@ class Scene {
       this.#part = this.lab.join(this.#principal, this.#agent, 'a');
     }
     await this.lab.run(120_000);
+  }
+
+  /** What the agent is told comes before what the principal writes. */
+  #refuseWrites(ms: number): void {
+    const { hub, time } = this.lab;
+    const until = time.now() + ms;
+    hub.intercept = (call) => {
+      if (call !== 'read' && time.now() < until) {
+        throw new Error('the API server is overloaded');
+      }
+    };
   }
 
   /** The agent ends after its first write about what leaves, and another one starts. */
@@ -288,13 +314,13 @@ describe.each(orders)('%s', (order) => {
     cluster.objects.create(hubApplication({ ...local, finalizers: [...finalizers] }));
     await lab.run(5_000);
     expect(principal.mirror()).toBeDefined();
-    if (order !== 'connected') {
+    if (!isConnected(order)) {
       part();
     }
     if (order === 'principal restarts' || order === 'both restart') {
       principal.stop.abort();
     }
-    if (order !== 'connected' && order !== 'principal restarts') {
+    if (!isConnected(order) && order !== 'principal restarts') {
       agent.stop.abort();
     }
     if (Object.keys(change).length > 0) {
@@ -310,10 +336,10 @@ describe.each(orders)('%s', (order) => {
     if (order === 'principal restarts' || order === 'both restart') {
       principal = new StagePrincipal(lab);
     }
-    if (order !== 'connected' && order !== 'principal restarts') {
+    if (!isConnected(order) && order !== 'principal restarts') {
       agent = new StageAgent(lab, cluster);
     }
-    if (order !== 'connected') {
+    if (!isConnected(order)) {
       part = stageJoin(lab, principal, agent);
     }
     await lab.run(120_000);

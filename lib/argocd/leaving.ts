@@ -8,7 +8,7 @@ import type { Plan } from './writing/plan.ts';
  * namespace not allowed, released: all of them come here, in whatever order an agent learns of them.
  *
  * 1. A workload goes only if the last state of its source asks for it, by Argo CD's finalizer. An object with a finalizer cannot
- *    vanish from the hub without its principal, so what has vanished had none.
+ *    vanish from the hub without its principal, so what has vanished had none. One that a user releases asks for nothing.
  * 2. What was here before it became a copy is given back as it was, unless somebody deletes its source.
  * 3. What the cluster needs to live is never taken.
  */
@@ -54,9 +54,25 @@ export function deletesWorkload(finalizer: string): boolean {
   return /^resources-finalizer\.argocd\.argoproj\.io(\/|$)/.test(finalizer);
 }
 
-/** Whether Argo CD would delete what this Application deployed. */
-export function asksForWorkload({ metadata }: { readonly metadata: Metadata }): boolean {
-  return (metadata.finalizers ?? []).some(deletesWorkload);
+/** Whether a user lets the Application go without what it deployed. */
+export function isReleased({ metadata }: { readonly metadata: Metadata }): boolean {
+  return metadata.annotations?.[annotations.release] === 'true';
+}
+
+/** Whether Argo CD is to delete what this Application deployed. */
+export function asksForWorkload(source: { readonly metadata: Metadata }): boolean {
+  return !isReleased(source) && (source.metadata.finalizers ?? []).some(deletesWorkload);
+}
+
+/**
+ * An Application with the finalizers by which it asks. One that is released has none, from then on: an agent may learn of its
+ * deletion before the principal has taken them off.
+ */
+export function asAsking<T extends { readonly metadata: Metadata }>(source: T): T {
+  const { finalizers } = source.metadata;
+  return finalizers !== undefined && isReleased(source)
+    ? { ...source, metadata: { ...source.metadata, finalizers: finalizers.filter((one) => !deletesWorkload(one)) } }
+    : source;
 }
 
 /**

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import { canonicalJson, wellKnown } from '../../base/index.ts';
 import type { Application, ApplicationSpec } from '../application.ts';
+import { asAsking } from '../leaving.ts';
 import { annotations } from '../names.ts';
 import { withoutOwner } from '../owner-marks.ts';
 import { triggerAnnotations, triggersOf } from '../triggers.ts';
@@ -78,10 +79,11 @@ export function sourceUidOf(hub: Application): string {
 /**
  * A hub Application as it is sent. It has no `argocd.argoproj.io/skip-reconcile`: argocd-agent's agents copy all
  * annotations, and the cluster's application controller would skip the copy. Nor has it the principal's own conditions: an
- * agent that makes a copy with the status would keep them for ever. Nor does it name an owner ({@link withoutOwner}).
+ * agent that makes a copy with the status would keep them for ever. Nor does it name an owner ({@link withoutOwner}). One that
+ * is released does not ask for its workload ({@link asAsking}).
  */
 export function sentApplication(source: Application, isApplication: (instance: string) => boolean): Application {
-  const hub = withoutOwner(source, isApplication);
+  const hub = asAsking(withoutOwner(source, isApplication));
   const { [wellKnown.skipReconcileAnnotation]: skips, ...others } = hub.metadata.annotations ?? {};
   const status = hub.status && withoutPrincipalConditions(hub.status);
   if (skips === undefined && status === hub.status) {

@@ -45,6 +45,23 @@ test('a deletion on the hub that waits for an agent that never comes back says s
   expect(lab.hub.objects.get(ref)).toBeUndefined();
 });
 
+test('a released Application does not ask for its workload from then on, and does again when it is not', async () => {
+  const lab = new Lab();
+  const other = 'example.com/finalizer';
+  lab.hub.objects.create(hubApplication({ finalizers: [resources, other] }));
+  const agent = lab.agent();
+  lab.join(lab.principal(), agent);
+  await lab.run(5_000);
+  expect(agent.copy()?.metadata.finalizers).toEqual([resources, other]);
+  lab.hub.objects.patch(ref, { metadata: { annotations: { [annotations.release]: 'true' } } });
+  await lab.run(5_000);
+  expect(agent.copy()?.metadata.finalizers).toEqual([other]);
+  expect(lab.hub.objects.get(ref)?.metadata.finalizers, 'the hub keeps its own').toEqual([resources, other]);
+  lab.hub.objects.patch(ref, { metadata: { annotations: { [annotations.release]: null } } });
+  await lab.run(5_000);
+  expect(agent.copy()?.metadata.finalizers).toEqual([resources, other]);
+});
+
 test('the notice goes when the agent is back, and what was released is removed from it then', async () => {
   const lab = new Lab();
   leaving(lab);
@@ -460,34 +477,56 @@ test('what an agent made of the word of an earlier principal is deleted, though 
   ]);
 });
 
-test('an agent that deletes its copy with the finalizers that it has gets the last state before it is told to', async () => {
-  const lab = new Lab();
-  lab.hub.objects.create(hubApplication({ finalizers: [resources] }));
-  const principal = lab.principal();
-  // argocd-agent's agent, which acknowledges when the test says so.
-  const link = { send: (message: Message) => principal.sent.push(message) > 0, acknowledge: () => undefined };
-  const acknowledgeAll = async () => {
-    for (const message of principal.sent.splice(0)) {
-      principal.sync.acknowledged('a', message);
-    }
+test.each<readonly [string, (hub: Lab['hub']['objects']) => void]>([
+  [
+    'it has none, and is deleted',
+    (hub) => {
+      hub.patch(ref, { metadata: { finalizers: null } });
+      hub.delete(ref, { propagation: 'Background' });
+    },
+  ],
+  [
+    'it has none and moves, in one edit',
+    (hub) => void hub.patch(ref, { metadata: { finalizers: null }, spec: { destination: { name: 'other' } } }),
+  ],
+  [
+    'it is released and moves, in one edit',
+    (hub) =>
+      void hub.patch(ref, {
+        metadata: { annotations: { [annotations.release]: 'true' } },
+        spec: { destination: { name: 'other' } },
+      }),
+  ],
+])(
+  'an agent that deletes with the finalizers that its copy has gets the last state before that: %s',
+  async (_, leave) => {
+    const lab = new Lab();
+    lab.hub.objects.create(hubApplication({ finalizers: [resources] }));
+    const principal = lab.principal({ agentOf: ({ spec }) => spec.destination?.name });
+    // argocd-agent's agent, which acknowledges when the test says so.
+    const link = { send: (message: Message) => principal.sent.push(message) > 0, acknowledge: () => undefined };
+    const acknowledgeAll = async () => {
+      for (const message of principal.sent.splice(0)) {
+        principal.sync.acknowledged('a', message);
+      }
+      await lab.run(1_000);
+    };
+    principal.sync.connected('a', 'managed', link);
+    await acknowledgeAll();
+    await acknowledgeAll();
+    principal.sync.disconnected('a', link);
+    leave(lab.hub.objects);
     await lab.run(1_000);
-  };
-  principal.sync.connected('a', 'managed', link);
-  await acknowledgeAll();
-  await acknowledgeAll();
-  principal.sync.disconnected('a', link);
-  lab.hub.objects.patch(ref, { metadata: { finalizers: null } });
-  lab.hub.objects.delete(ref, { propagation: 'Background' });
-  await lab.run(1_000);
-  principal.sync.connected('a', 'managed', link);
-  await lab.run(1_000);
-  expect(principal.sent).toMatchObject([{ type: 'spec-update', object: { metadata: { name: 'shop' } } }]);
-  expect(sentMessages(principal, 'spec-update')[0]?.object.metadata.finalizers ?? []).toEqual([]);
-  await acknowledgeAll();
-  expect(principal.sent).toMatchObject([{ type: 'delete', object: { metadata: { name: 'shop' } } }]);
-  await acknowledgeAll();
-  expect(principal.sync.stats('a')).toEqual({ pending: 0, inFlight: 0, queued: 0, retrying: 0 });
-});
+    principal.sync.connected('a', 'managed', link);
+    await lab.run(1_000);
+    expect(principal.sent).toMatchObject([{ type: 'spec-update', object: { metadata: { name: 'shop' } } }]);
+    expect(sentMessages(principal, 'spec-update')[0]?.object.metadata.finalizers ?? []).toEqual([]);
+    await acknowledgeAll();
+    expect(principal.sent).toMatchObject([{ type: 'delete', object: { metadata: { name: 'shop' } } }]);
+    await acknowledgeAll();
+    expect(principal.sync.stats('a')).toEqual({ pending: 0, inFlight: 0, queued: 0, retrying: 0 });
+  },
+);
 
 test('what an agent reports to have removed is not sent to it once more', async () => {
   const lab = new Lab();

@@ -1,5 +1,6 @@
 import { digestOf, isEqual, type MergePatch, mergePatchBetween } from '../../base/index.ts';
 import type { Application, ApplicationStatus } from '../application.ts';
+import { isReleased } from '../leaving.ts';
 import { agentErrorCondition, annotations, principalConditions } from '../names.ts';
 import { isSameOperation, type OperationState } from '../operation-state.ts';
 import { triggers, triggersOf } from '../triggers.ts';
@@ -131,8 +132,8 @@ export function withoutPrincipalConditions(status: ApplicationStatus): Applicati
 
 /** The patch that releases a hub object that is being deleted, if a user requests that. */
 export function planUserRelease(hub: Application): MergePatch | undefined {
-  const { uid, deletionTimestamp, finalizers = [], annotations: marks } = hub.metadata;
-  return deletionTimestamp !== undefined && finalizers.length > 0 && marks?.[annotations.release] === 'true'
+  const { uid, deletionTimestamp, finalizers = [] } = hub.metadata;
+  return deletionTimestamp !== undefined && finalizers.length > 0 && isReleased(hub)
     ? { metadata: { uid, finalizers: null } }
     : undefined;
 }

@@ -226,9 +226,7 @@ function patchFor(
 function inStepWhileLeaving(hub: Application, local: Application): Plan {
   const spec = mergePatchBetween(local.spec, managedFieldsOf(hub).spec);
   const present = local.metadata.finalizers ?? [];
-  const finalizers = (hub.metadata.finalizers ?? []).some(deletesWorkload)
-    ? present
-    : present.filter((one) => !deletesWorkload(one));
+  const finalizers = asksForWorkload(hub) ? present : present.filter((one) => !deletesWorkload(one));
   if (spec === undefined && finalizers.length === present.length) {
     return { action: 'wait' };
   }

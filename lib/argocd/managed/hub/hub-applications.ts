@@ -14,7 +14,7 @@ import {
   View,
 } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
-import { asksForWorkload } from '../../leaving.ts';
+import { asAsking, asksForWorkload } from '../../leaving.ts';
 import { annotations, skipSyncLabel } from '../../names.ts';
 import { InstanceNames } from '../../owner-marks.ts';
 import type { HubKind, SourceSync } from '../../peer/kind-sync.ts';
@@ -335,7 +335,7 @@ export class HubApplications implements HubKind<SourceSync> {
     if (known === undefined && this.#options.agentOf(hub) === agent) {
       throw new Error('the agent should have it after all');
     }
-    return hub;
+    return asAsking(hub);
   }
 
   async #readLeft(key: ResourceKey, signal: AbortSignal): Promise<Application | 'unreadable' | undefined> {
@@ -399,10 +399,11 @@ export class HubApplications implements HubKind<SourceSync> {
     now: Application | undefined,
   ): void {
     const isGoing = old?.metadata.deletionTimestamp !== undefined;
-    if (peer === undefined || old === undefined || isGoing || asksForWorkload(now ?? old)) {
+    const left = now ?? old;
+    if (peer === undefined || old === undefined || left === undefined || isGoing || asksForWorkload(left)) {
       return;
     }
-    const last = withFinalizers(old, now?.metadata.finalizers ?? old.metadata.finalizers);
+    const last = withFinalizers(old, asAsking(left).metadata.finalizers);
     peer.left(key, this.#snapshotOf(last));
   }
 
