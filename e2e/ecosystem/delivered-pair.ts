@@ -6,7 +6,7 @@ import { applyDeliveredArgoCd } from '../argocd/index.ts';
 import { fleetApplications, fleetAppProjects } from '../fleet/index.ts';
 import { type GitServer, startGitServer } from '../git/index.ts';
 import { type ImageTable, standardImages, startNode } from '../node/index.ts';
-import { namespace, type Pair, permissiveProject, startPair } from '../pair/index.ts';
+import { namespace, type Pair, type PairOptions, permissiveProject, startPair } from '../pair/index.ts';
 import { type Cluster, startCluster } from '../testbed/index.ts';
 import { toolPath } from '../tools/index.ts';
 
@@ -27,6 +27,8 @@ export interface DeliveredPairOptions {
   readonly namespaces?: readonly string[];
   /** Images that the cluster's pods may have besides the standard ones. */
   readonly images?: ImageTable;
+  /** How principal and agent are started. */
+  readonly pair?: Pick<PairOptions, 'principal' | 'agent'>;
 }
 
 /** Starts it, with an AppProject `default` that admits everything. */
@@ -42,7 +44,7 @@ export async function startDeliveredPair(options: DeliveredPairOptions = {}): Pr
     stops.push(() => rm(folder, { recursive: true, force: true }));
     const git = await startGitServer(join(folder, 'git'));
     stops.push(() => git.stop());
-    const pair = await startPair({}, () => startCluster());
+    const pair = await startPair(options.pair ?? {}, () => startCluster());
     stops.push(() => pair.stop());
     const { hub, managed } = pair;
     const images = { ...standardImages(toolPath), ...options.images };

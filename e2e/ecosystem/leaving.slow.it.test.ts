@@ -1,135 +1,271 @@
-import { afterAll, beforeAll, expect, onTestFailed, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, onTestFailed, test } from 'vitest';
 import { until } from '../../lib/base/testing.ts';
 import { configMaps } from '../../lib/kube/index.ts';
-import { application, namesOf, namespace, pairApplications } from '../pair/index.ts';
-import { type DeliveredPair, startDeliveredPair } from './delivered-pair.ts';
+import {
+  type ArgoObject,
+  application,
+  namespace,
+  pairApplicationSets,
+  pairApplications,
+  pairAppProjects,
+  permissiveProject,
+} from '../pair/index.ts';
+import { autonomous, type LeavingScene, startLeavingScene, target } from './leaving-scene.ts';
+import { autonomousWays, type Kind, managedWays, type Order, orders, type Place, type Way } from './leaving-ways.ts';
 
-// What becomes of workloads when their Application leaves the hub, with the Argo CD that the add-on delivers: it removes them
-// because of a finalizer on the copy, and of nothing else. lib/argocd/leaving.test.ts has all ways in all orders.
+// What becomes of workloads when their Application leaves, with the Argo CD that the add-on delivers: it removes them because of
+// a finalizer on the copy, and of nothing else. Each way, in each order in which the two sides learn of it, for each kind of
+// Application. lib/argocd/leaving.test.ts has more ways (finalizers that change, an Application made anew) and a hub that takes
+// no writes; lib/argocd/managed/deletion.test.ts has moves between two agents, and argocd-agent's agent.
 
-const target = 'shop';
+const patience = { timeoutMs: 200_000 };
+const sourceUid = 'argocd.argoproj.io/source-uid';
 const foreground = 'resources-finalizer.argocd.argoproj.io/foreground';
-const background = 'resources-finalizer.argocd.argoproj.io/background';
-const ignored = { metadata: { labels: { 'argocd-agent.argoproj-labs.io/ignore-sync': 'true' } } };
-const patience = { timeoutMs: 240_000 };
 
-let scene: DeliveredPair;
+let scene: LeavingScene;
+/** All that has left. */
+const left: Cell[] = [];
 
 beforeAll(async () => {
-  scene = await startDeliveredPair({ namespaces: [target] });
+  scene = await startLeavingScene();
 }, 600_000);
 afterAll(() => scene?.stop(), 120_000);
+beforeEach(() => onTestFailed(async () => console.log(await scene.troubles())));
 
-interface Way {
-  readonly finalizers: readonly string[];
-  readonly leave: (name: string) => Promise<unknown>;
-  /** The workload is still there afterwards. */
-  readonly stays: boolean;
+/** One Application, and where it stands. */
+interface Cell extends Place {
+  readonly kind: Kind;
+  readonly way: string;
+  readonly order: Order;
+  readonly rule: Way;
+  readonly onCluster: { readonly namespace: string; readonly name: string };
+  /** UID of the ConfigMap that it deployed. */
+  workload?: string | undefined;
 }
 
-const hubKey = (name: string) => ({ namespace: scene.pair.name, name });
-const edit = (name: string, patch: object) => scene.pair.hub.client.mergePatch(pairApplications, hubKey(name), patch);
-const remove = (name: string) => scene.pair.hub.client.delete(pairApplications, hubKey(name));
-const finalizersOff = (name: string) => edit(name, { metadata: { finalizers: null } });
+/** What became of it. */
+interface Outcome {
+  readonly workload: 'went' | 'stays';
+  /** An Application of the cluster alone is its own. */
+  readonly application: 'went' | 'own' | 'copy';
+  readonly hub: 'went' | 'stays';
+}
 
-const ways: Readonly<Record<string, Way>> = {
-  foreground: { finalizers: [foreground], leave: remove, stays: false },
-  background: { finalizers: [background], leave: remove, stays: false },
-  plain: { finalizers: [], leave: remove, stays: true },
-  // As argocd-server does it for `argocd app delete --cascade=false`, and the ApplicationSet controller with
-  // preserveResourcesOnDeletion.
-  'not-cascading': {
-    finalizers: [foreground],
-    leave: async (name) => {
-      await finalizersOff(name);
-      await remove(name);
-    },
-    stays: true,
-  },
-  labelled: { finalizers: [foreground], leave: (name) => edit(name, ignored), stays: false },
-  'off-labelled': {
-    finalizers: [foreground],
-    leave: async (name) => {
-      await finalizersOff(name);
-      await edit(name, ignored);
-    },
-    stays: true,
-  },
-  released: {
-    finalizers: [foreground],
-    leave: async (name) => {
-      await edit(name, { metadata: { annotations: { 'argocd-agent.argoproj-labs.io/release': 'true' } } });
-      await remove(name);
-    },
-    stays: true,
-  },
-};
+const slug = (text: string) => text.toLowerCase().replace(/[^a-z0-9]+/g, '-');
+const keyOf = ({ metadata }: ArgoObject) => `${metadata.namespace}/${metadata.name}`;
+const placeOf = (ref: { readonly namespace: string; readonly name: string }) => `${ref.namespace}/${ref.name}`;
 
-const workloads = async () =>
-  (await scene.pair.managed.client.list(configMaps, { namespace: target })).map(({ metadata }) => metadata.name);
-
-async function deploy(order: string): Promise<string[]> {
-  const { pair, git } = scene;
-  const names: string[] = [];
-  for (const [way, { finalizers }] of Object.entries(ways)) {
-    const name = `${order}-${way}`;
-    names.push(name);
-    const map = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, data: {} };
-    await git.commit(name, { 'map.json': JSON.stringify(map) }, 'A workload');
-    const spec = {
-      source: { repoURL: git.url(name), path: '.', targetRevision: 'HEAD' },
-      destination: { name: pair.name, namespace: target },
-      syncPolicy: { automated: {} },
+function cellsOf(order: Order): Cell[] {
+  const cell = (kind: Kind, way: string, rule: Way): Cell => {
+    const name = slug(`${orders.indexOf(order)}-${kind}-${way}`);
+    const at = rule.namespaceIn?.(order) ?? namespace;
+    const isOwn = kind === 'autonomous';
+    return {
+      ...{ kind, way, order, rule, name },
+      hub: scene.pair.hub.client,
+      cluster: (isOwn ? scene.own.cluster : scene.pair.managed).client,
+      onHub: { namespace: isOwn ? autonomous : at, name },
+      onCluster: { namespace: at, name },
     };
-    await pair.hub.client.create(
-      pairApplications,
-      application({ name, namespace: pair.name, metadata: { finalizers }, spec }),
-    );
+  };
+  const managed = Object.entries(managedWays).filter(([, rule]) => rule.orders?.includes(order) ?? true);
+  return [
+    ...managed.flatMap(([way, rule]) => (['copy', 'taken over'] as const).map((kind) => cell(kind, way, rule))),
+    ...Object.entries(autonomousWays).map(([way, rule]) => cell('autonomous', way, rule)),
+  ];
+}
+
+/** What the rule says. */
+function expected({ kind, rule }: Cell): Outcome {
+  const isGone = rule.goes.includes(kind);
+  const isOwn = kind === 'autonomous' ? rule.staysOnCluster === true : kind === 'taken over' && !isGone;
+  return {
+    workload: isGone ? 'went' : 'stays',
+    application: kind !== 'autonomous' && rule.staysOnCluster ? 'copy' : isOwn ? 'own' : 'went',
+    hub: rule.staysOnHub ? 'stays' : 'went',
+  };
+}
+
+/** What is there, of many. */
+async function observe(cells: readonly Cell[]): Promise<Map<Cell, Outcome>> {
+  const { hub, managed } = scene.pair;
+  const clients = [hub.client, managed.client, scene.own.cluster.client];
+  const lists = await Promise.all(
+    clients.map(async (client) => {
+      const [applications, maps] = await Promise.all([
+        client.list(pairApplications),
+        client.list(configMaps, { namespace: target }),
+      ]);
+      const places = new Map(applications.map((one) => [keyOf(one), one]));
+      return [client, { places, uids: new Set(maps.map(({ metadata }) => metadata.uid)) }] as const;
+    }),
+  );
+  const found = new Map(lists);
+  return new Map(
+    cells.map((cell) => {
+      const there = found.get(cell.cluster);
+      const local = there?.places.get(placeOf(cell.onCluster));
+      const onHub = found.get(cell.hub)?.places.get(placeOf(cell.onHub));
+      return [
+        cell,
+        {
+          workload: there?.uids.has(cell.workload) ? 'stays' : 'went',
+          application: local === undefined ? 'went' : isOwn(cell, local) ? 'own' : 'copy',
+          hub: onHub === undefined || onHub.metadata.deletionTimestamp !== undefined ? 'went' : 'stays',
+        },
+      ];
+    }),
+  );
+}
+
+/** Whether it is as it was before it became a copy. */
+function isOwn({ kind }: Cell, { metadata, spec }: ArgoObject): boolean {
+  const { labels, annotations, deletionTimestamp } = metadata;
+  const revision = (spec.source as { readonly targetRevision: string }).targetRevision;
+  return (
+    kind === 'autonomous' ||
+    (annotations?.[sourceUid] === undefined &&
+      deletionTimestamp === undefined &&
+      labels?.mine === 'yes' &&
+      revision === 'main')
+  );
+}
+
+function specOf(cell: Cell, destination: object, targetRevision: string) {
+  return {
+    source: { repoURL: scene.git.url('shop'), path: cell.name, targetRevision },
+    destination: { ...destination, namespace: target },
+    syncPolicy: { automated: {} },
+  };
+}
+
+/** The Application of the cluster itself. */
+function ownApplication(cell: Cell): ArgoObject {
+  return application({
+    ...cell.onCluster,
+    metadata: { labels: { mine: 'yes' }, finalizers: cell.kind === 'autonomous' ? cell.rule.finalizers : [foreground] },
+    spec: specOf(cell, { server: 'https://kubernetes.default.svc' }, 'main'),
+  });
+}
+
+async function deploy(cell: Cell): Promise<void> {
+  const { hub, cluster, rule, kind, name } = cell;
+  if (kind !== 'copy') {
+    await cluster.create(pairApplications, ownApplication(cell));
   }
-  await until(async () => expect(await workloads()).toEqual(expect.arrayContaining(names)), patience);
-  return names;
+  if (kind === 'autonomous') {
+    return;
+  }
+  if (rule.hasProject) {
+    await hub.create(pairAppProjects, { metadata: { namespace, name }, spec: permissiveProject });
+  }
+  const spec = { ...specOf(cell, { name: scene.pair.name }, 'HEAD'), ...(rule.hasProject && { project: name }) };
+  if (rule.isSet) {
+    const template = { metadata: { name: '{{name}}' }, spec: { project: 'default', ...spec } };
+    const generators = [{ list: { elements: [{ name }] } }];
+    await hub.create(pairApplicationSets, {
+      metadata: { namespace, name },
+      spec: { generators, template, syncPolicy: { preserveResourcesOnDeletion: true } },
+    });
+    return;
+  }
+  await hub.create(pairApplications, application({ ...cell.onHub, metadata: { finalizers: rule.finalizers }, spec }));
 }
 
-async function leaveAll(order: string): Promise<void> {
-  for (const [way, { leave }] of Object.entries(ways)) {
-    await leave(`${order}-${way}`);
+/** All have deployed, and hub and cluster have the same. */
+async function deployAll(cells: readonly Cell[]): Promise<void> {
+  const map = ({ name }: Cell) =>
+    JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, data: { of: 'shop' } });
+  await scene.git.commit('shop', Object.fromEntries(cells.map((cell) => [`${cell.name}/map.json`, map(cell)])), 'Maps');
+  await Promise.all(cells.map(deploy));
+  await until(async () => {
+    for (const cluster of new Set(cells.map((cell) => cell.cluster))) {
+      const maps = await cluster.list(configMaps, { namespace: target });
+      const uids = new Map(maps.map(({ metadata: { name, uid } }) => [name, uid]));
+      for (const cell of cells.filter((one) => one.cluster === cluster)) {
+        cell.workload = uids.get(cell.name);
+      }
+    }
+    expect(cells.filter(({ workload }) => workload === undefined).map(({ name }) => name)).toEqual([]);
+    const found = await observe(cells);
+    const isDeployed = ({ hub, application: one }: Outcome, { kind }: Cell) =>
+      hub === 'stays' && one === (kind === 'autonomous' ? 'own' : 'copy');
+    expect(cells.filter((cell) => !isDeployed(found.get(cell) as Outcome, cell)).map(({ name }) => name)).toEqual([]);
+  }, patience);
+}
+
+async function leaveAll(cells: readonly Cell[]): Promise<void> {
+  for (const cell of cells) {
+    await cell.rule.leave(cell);
   }
 }
 
-/** The copies have gone, and what stays is what nobody asked to be removed. */
-async function expectLeft(order: string, names: readonly string[]): Promise<void> {
-  const copies = async () =>
-    namesOf(await scene.pair.managed.client.list(pairApplications, { namespace })).filter((one) => names.includes(one));
-  await until(async () => expect(await copies()).toEqual([]), patience);
-  const stay = Object.entries(ways).flatMap(([way, { stays }]) => (stays ? [`${order}-${way}`] : []));
-  expect((await workloads()).filter((one) => names.includes(one)).sort()).toEqual(stay.sort());
+async function leaveInOrder(order: Order, cells: readonly Cell[]): Promise<void> {
+  const { agents, pair } = scene;
+  const isAway = order === 'agent away' || order === 'both restart';
+  const restarts = order === 'principal restarts' || order === 'both restart';
+  const endAgents = () => Promise.all(agents.map((agent) => agent.stop('SIGKILL')));
+  const startAgents = () => {
+    for (const agent of agents) {
+      agent.start();
+    }
+  };
+  if (order === 'agent in the middle') {
+    const after = pair.agent.output.length;
+    const restart = pair.agent.says(/Application (leaves|deleted|is given back)/, { after }).then(endAgents);
+    await Promise.all([leaveAll(cells), restart.then(startAgents)]);
+    return;
+  }
+  if (restarts) {
+    await scene.stopPrincipal();
+  }
+  if (isAway) {
+    await endAgents();
+  }
+  await leaveAll(cells);
+  if (restarts) {
+    await scene.startPrincipal();
+  }
+  if (isAway) {
+    startAgents();
+  }
 }
 
-test.each([
-  ['connected', []],
-  ['agent-away', ['agent']],
-  ['principal-away', ['principal']],
-  ['both-away', ['principal', 'agent']],
-] as const)(
+const line = ({ kind, way, order }: Cell, { workload, application: one, hub }: Outcome) =>
+  [kind, way, order, `workload ${workload}`, `Application on the cluster ${one}`, `on the hub ${hub}`].join(' | ');
+
+/** What is not as the rule says; the workload alone, or the rest. */
+async function exceptions(cells: readonly Cell[], of: (outcome: Outcome) => unknown = (all) => all): Promise<string[]> {
+  const found = await observe(cells);
+  return cells.flatMap((cell) => {
+    const is = found.get(cell) as Outcome;
+    return JSON.stringify(of(is)) === JSON.stringify(of(expected(cell))) ? [] : [line(cell, is)];
+  });
+}
+
+test.each(orders)(
   '%s: a workload goes only if the last state of its Application asks for it',
-  async (order, away) => {
-    onTestFailed(async () => console.log(await scene.troubles()));
-    const names = await deploy(order);
-    for (const program of away) {
-      await scene.pair[program].stop();
-    }
-    await leaveAll(order);
-    for (const program of away) {
-      scene.pair[program].start();
-    }
-    await expectLeft(order, names);
+  async (order) => {
+    const cells = cellsOf(order);
+    await deployAll(cells);
+    await leaveInOrder(order, cells);
+    left.push(...cells);
+    await until(async () => expect(await exceptions(cells, (is) => [is.application, is.hub])).toEqual([]), patience);
+    await until(async () => expect(await exceptions(cells)).toEqual([]), { timeoutMs: 10_000 });
   },
   600_000,
 );
 
+test('what stayed is there to the end', async () => {
+  const found = await observe(left);
+  console.log(left.map((cell) => line(cell, found.get(cell) as Outcome)).join('\n'));
+  expect(await exceptions(left)).toEqual([]);
+});
+
 test('an Application of the cluster that has the name of the owner on the hub does not prune the copy', async () => {
-  onTestFailed(async () => console.log(await scene.troubles()));
   const { pair, git } = scene;
+  const mapsOf = async () =>
+    (await pair.managed.client.list(configMaps, { namespace: target })).map(({ metadata }) => metadata.name);
   const map = (name: string) => JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, data: {} });
   const spec = (name: string) => ({
     source: { repoURL: git.url(name), path: '.', targetRevision: 'HEAD' },
@@ -144,12 +280,12 @@ test('an Application of the cluster that has the name of the owner on the hub do
     pairApplications,
     application({
       name: 'child',
-      namespace: pair.name,
+      namespace,
       metadata: { annotations, finalizers: [foreground] },
       spec: { ...spec('child'), destination: { name: pair.name, namespace: target } },
     }),
   );
-  await until(async () => expect(await workloads()).toEqual(expect.arrayContaining(['of-root', 'of-child'])), patience);
+  await until(async () => expect(await mapsOf()).toEqual(expect.arrayContaining(['of-root', 'of-child'])), patience);
   const copy = () => pair.managed.client.get(pairApplications, { namespace, name: 'child' });
   const before = (await copy())?.metadata;
   expect(before?.annotations).not.toHaveProperty(['argocd.argoproj.io/tracking-id']);
@@ -159,8 +295,8 @@ test('an Application of the cluster that has the name of the owner on the hub do
     { namespace, name: 'root' },
     { metadata: { annotations: { 'argocd.argoproj.io/refresh': 'normal' } } },
   );
-  await until(async () => expect(await workloads()).toContain('more-of-root'), patience);
+  await until(async () => expect(await mapsOf()).toContain('more-of-root'), patience);
   expect((await copy())?.metadata.uid).toBe(before?.uid);
   expect((await copy())?.metadata.deletionTimestamp).toBeUndefined();
-  expect(await workloads()).toContain('of-child');
+  expect(await mapsOf()).toContain('of-child');
 }, 600_000);

@@ -1,0 +1,112 @@
+import { join } from 'node:path';
+import { namespaces } from '../../lib/kube/index.ts';
+import { applyDeliveredArgoCd } from '../argocd/index.ts';
+import type { GitServer } from '../git/index.ts';
+import { startNode } from '../node/index.ts';
+import {
+  type AgentCluster,
+  argoCdProgram,
+  freePort,
+  namespace,
+  type Pair,
+  type Program,
+  pairAppProjects,
+  permissiveProject,
+  putArgoCdSettings,
+} from '../pair/index.ts';
+import type { Cluster } from '../testbed/index.ts';
+import { startDeliveredPair } from './delivered-pair.ts';
+
+/** The namespace of the workloads. */
+export const target = 'shop';
+/** The agent of the autonomous cluster, and its namespace on the hub. */
+export const autonomous = 'auto';
+/** Namespaces of Applications, besides Argo CD's, that a principal does not handle any more after each of its starts. */
+export const teams = ['team-one', 'team-two'] as const;
+
+/** A hub with its ApplicationSet controller, a managed and an autonomous cluster, both with the delivered Argo CD. */
+export interface LeavingScene {
+  readonly pair: Pair<Cluster>;
+  readonly own: AgentCluster<Cluster>;
+  readonly agents: readonly Program[];
+  readonly git: GitServer;
+  stopPrincipal(): Promise<void>;
+  /** Starts another one, with one allowed namespace less. */
+  startPrincipal(): Promise<void>;
+  /** What the programs said, for the output of a failing test. */
+  troubles(): Promise<string>;
+  stop(): Promise<void>;
+}
+
+/** Starts it. */
+export async function startLeavingScene(): Promise<LeavingScene> {
+  const allowed: string[] = [...teams];
+  const principalArgs = () => [
+    '--destination-based-mapping',
+    '--label-selector=tier!=none',
+    `--allowed-namespaces=${[autonomous, ...allowed].join(',')}`,
+  ];
+  const agentArgs = ['--destination-based-mapping', `--allowed-namespaces=${teams.join(',')}`];
+  const scene = await startDeliveredPair({
+    namespaces: [target, ...teams],
+    pair: { principal: { args: principalArgs() }, agent: { args: agentArgs } },
+  });
+  const { pair, git } = scene;
+  const stops = [() => scene.stop()];
+  const stop = async () => {
+    for (const end of stops.splice(0).reverse()) {
+      await end();
+    }
+  };
+  try {
+    for (const name of teams) {
+      await pair.hub.client.create(namespaces, { metadata: { name } });
+    }
+    const own = await pair.addAgent({ name: autonomous, mode: 'autonomous' });
+    const node = await startNode({ cluster: own.cluster, dir: join(scene.folder, 'autonomous-node') });
+    stops.push(() => node.stop());
+    await own.cluster.client.create(namespaces, { metadata: { name: target } });
+    await applyDeliveredArgoCd(own.cluster.client, namespace);
+    await own.cluster.client.create(pairAppProjects, {
+      metadata: { namespace, name: 'default' },
+      spec: permissiveProject,
+    });
+    const sets = await startApplicationSets(pair.hub);
+    stops.push(async () => void (await sets.stop('SIGKILL')));
+    let { principal } = pair;
+    return {
+      pair,
+      own,
+      agents: [pair.agent, own.agent],
+      git,
+      async stopPrincipal() {
+        await principal.stop();
+      },
+      async startPrincipal() {
+        allowed.shift();
+        principal = (await pair.newPrincipal({ port: pair.principalPort, args: principalArgs() })).program;
+        principal.start();
+      },
+      async troubles() {
+        return [principal, pair.agent, own.agent].map(({ output }) => output.slice(-6_000)).join('\n---\n');
+      },
+      stop,
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+async function startApplicationSets(hub: Cluster): Promise<Program> {
+  await putArgoCdSettings(hub);
+  const port = async () => `127.0.0.1:${await freePort()}`;
+  const sets = await argoCdProgram('argocd-applicationset-controller', hub, [
+    `--metrics-addr=${await port()}`,
+    `--probe-addr=${await port()}`,
+    `--webhook-addr=${await port()}`,
+  ]);
+  sets.start();
+  await sets.says(/Starting workers/);
+  return sets;
+}
