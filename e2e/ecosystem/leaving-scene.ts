@@ -21,7 +21,7 @@ import { startDeliveredPair } from './delivered-pair.ts';
 export const target = 'shop';
 /** The agent of the autonomous cluster, and its namespace on the hub. */
 export const autonomous = 'auto';
-/** Namespaces of Applications, besides Argo CD's, that a principal does not handle any more after each of its starts. */
+/** Namespaces of Applications, besides Argo CD's, that the principal handles at first. */
 export const teams = ['team-one', 'team-two'] as const;
 
 /** A hub with its ApplicationSet controller, a managed and an autonomous cluster, both with the delivered Argo CD. */
@@ -31,8 +31,8 @@ export interface LeavingScene {
   readonly agents: readonly Program[];
   readonly git: GitServer;
   stopPrincipal(): Promise<void>;
-  /** Starts another one, with one allowed namespace less. */
-  startPrincipal(): Promise<void>;
+  /** Starts another one, which does not handle this namespace any more. */
+  startPrincipal(forbidden: (typeof teams)[number]): Promise<void>;
   /** What the programs said, for the output of a failing test. */
   troubles(): Promise<string>;
   stop(): Promise<void>;
@@ -40,16 +40,15 @@ export interface LeavingScene {
 
 /** Starts it. */
 export async function startLeavingScene(): Promise<LeavingScene> {
-  const allowed: string[] = [...teams];
-  const principalArgs = () => [
-    '--destination-based-mapping',
-    '--label-selector=tier!=none',
-    `--allowed-namespaces=${[autonomous, ...allowed].join(',')}`,
-  ];
+  const allowed = new Set<string>(teams);
+  const principal = () => ({
+    allowedNamespaces: [autonomous, ...allowed],
+    args: ['--destination-based-mapping', '--label-selector=tier!=none'],
+  });
   const agentArgs = ['--destination-based-mapping', `--allowed-namespaces=${teams.join(',')}`];
   const scene = await startDeliveredPair({
     namespaces: [target, ...teams],
-    pair: { principal: { args: principalArgs() }, agent: { args: agentArgs } },
+    pair: { principal: principal(), agent: { args: agentArgs } },
   });
   const { pair, git } = scene;
   const stops = [() => scene.stop()];
@@ -73,22 +72,22 @@ export async function startLeavingScene(): Promise<LeavingScene> {
     });
     const sets = await startApplicationSets(pair.hub);
     stops.push(async () => void (await sets.stop('SIGKILL')));
-    let { principal } = pair;
+    let running = pair.principal;
     return {
       pair,
       own,
       agents: [pair.agent, own.agent],
       git,
       async stopPrincipal() {
-        await principal.stop();
+        await running.stop();
       },
-      async startPrincipal() {
-        allowed.shift();
-        principal = (await pair.newPrincipal({ port: pair.principalPort, args: principalArgs() })).program;
-        principal.start();
+      async startPrincipal(forbidden) {
+        allowed.delete(forbidden);
+        running = (await pair.newPrincipal({ port: pair.principalPort, ...principal() })).program;
+        running.start();
       },
       async troubles() {
-        return [principal, pair.agent, own.agent].map(({ output }) => output.slice(-6_000)).join('\n---\n');
+        return [running, pair.agent, own.agent].map(({ output }) => output.slice(-6_000)).join('\n---\n');
       },
       stop,
     };

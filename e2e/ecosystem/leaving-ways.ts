@@ -66,12 +66,15 @@ const forbidProject = ({ hub, name }: Place) =>
   );
 const removeSet = ({ hub, name }: Place) => hub.delete(pairApplicationSets, { namespace, name });
 
+/** The namespace that the principal does not handle any more after its restart in this order. */
+export const teamOf = (order: Order) => teams[order === 'principal restarts' ? 0 : 1];
+
 const all: readonly Kind[] = ['copy', 'taken over'];
 const namespaceWay = {
   finalizers: [foreground],
   staysOnHub: true,
   orders: ['principal restarts', 'both restart'],
-  namespaceIn: (order: Order) => teams[order === 'principal restarts' ? 0 : 1],
+  namespaceIn: teamOf,
 } as const;
 
 /** Of the Applications of a managed cluster. */

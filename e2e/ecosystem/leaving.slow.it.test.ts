@@ -11,7 +11,16 @@ import {
   permissiveProject,
 } from '../pair/index.ts';
 import { autonomous, type LeavingScene, startLeavingScene, target } from './leaving-scene.ts';
-import { autonomousWays, type Kind, managedWays, type Order, orders, type Place, type Way } from './leaving-ways.ts';
+import {
+  autonomousWays,
+  type Kind,
+  managedWays,
+  type Order,
+  orders,
+  type Place,
+  teamOf,
+  type Way,
+} from './leaving-ways.ts';
 
 // What becomes of workloads when their Application leaves, with the Argo CD that the add-on delivers: it removes them because of
 // a finalizer on the copy, and of nothing else. Each way, in each order in which the two sides learn of it, for each kind of
@@ -224,7 +233,7 @@ async function leaveInOrder(order: Order, cells: readonly Cell[]): Promise<void>
   }
   await leaveAll(cells);
   if (restarts) {
-    await scene.startPrincipal();
+    await scene.startPrincipal(teamOf(order));
   }
   if (isAway) {
     startAgents();

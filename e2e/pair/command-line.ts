@@ -17,6 +17,8 @@ export interface PrincipalSetup {
   readonly replica?: { readonly listen: number; readonly reached?: number };
   /** Its hub is one of two: the ports of the other hub's principals, and of its own orders. */
   readonly ha?: { readonly role: 'primary' | 'replica'; readonly peer: number; readonly admin: number };
+  /** Namespaces of the Applications that it handles. Default: all. */
+  readonly allowedNamespaces?: readonly string[];
   /** More arguments; they win over those that follow from the rest. */
   readonly args?: readonly string[];
 }
@@ -49,7 +51,7 @@ const given = <T>(value: T | undefined, flags: (value: T) => string[], otherwise
 export async function principalLine(setup: PrincipalSetup): Promise<ProgramLine & { readonly port: number }> {
   const port = setup.port ?? (await freePort());
   const line = await programLine('principal', setup, [
-    '--allowed-namespaces=*',
+    `--allowed-namespaces=${(setup.allowedNamespaces ?? ['*']).join(',')}`,
     '--listen-host=127.0.0.1',
     `--listen-port=${port}`,
     '--auth=mtls:subject:CN=([^,]+)',
