@@ -11,7 +11,7 @@ export const orders = ['connected', 'agent away', 'principal restarts', 'both re
 export type Order = (typeof orders)[number];
 
 /** Where a way to leave is taken. */
-export interface Place {
+export interface LeavingPlace {
   readonly hub: KubeClient;
   /** The cluster that the Application is deployed on. */
   readonly cluster: KubeClient;
@@ -21,9 +21,9 @@ export interface Place {
 }
 
 /** A way in which Applications leave, and the rule for it. */
-export interface Way {
+export interface LeavingWay {
   readonly finalizers: readonly string[];
-  readonly leave: (at: Place) => Promise<unknown>;
+  readonly leave: (at: LeavingPlace) => Promise<unknown>;
   /** Of which kinds the workload goes. */
   readonly goes: readonly Kind[];
   /** The Application stays on the hub. Default: it goes. */
@@ -43,8 +43,8 @@ export interface Way {
 const foreground = 'resources-finalizer.argocd.argoproj.io/foreground';
 const background = 'resources-finalizer.argocd.argoproj.io/background';
 
-const edit = (patch: object) => (at: Place) => at.hub.mergePatch(pairApplications, at.onHub, patch);
-const remove = (at: Place) => at.hub.delete(pairApplications, at.onHub);
+const edit = (patch: object) => (at: LeavingPlace) => at.hub.mergePatch(pairApplications, at.onHub, patch);
+const remove = (at: LeavingPlace) => at.hub.delete(pairApplications, at.onHub);
 const finalizersOff = edit({ metadata: { finalizers: null } });
 const move = edit({ spec: { destination: { name: 'elsewhere' } } });
 const label = edit({ metadata: { labels: { 'argocd-agent.argoproj-labs.io/ignore-sync': 'true' } } });
@@ -52,19 +52,19 @@ const unselect = edit({ metadata: { labels: { tier: 'none' } } });
 const release = edit({ metadata: { annotations: { 'argocd-agent.argoproj-labs.io/release': 'true' } } });
 const nothing = async () => undefined;
 const inTurn =
-  (...steps: readonly ((at: Place) => Promise<unknown>)[]) =>
-  async (at: Place) => {
+  (...steps: readonly ((at: LeavingPlace) => Promise<unknown>)[]) =>
+  async (at: LeavingPlace) => {
     for (const step of steps) {
       await step(at);
     }
   };
-const forbidProject = ({ hub, name }: Place) =>
+const forbidProject = ({ hub, name }: LeavingPlace) =>
   hub.mergePatch(
     pairAppProjects,
     { namespace, name },
     { spec: { destinations: [{ name: 'elsewhere', namespace: '*' }] } },
   );
-const removeSet = ({ hub, name }: Place) => hub.delete(pairApplicationSets, { namespace, name });
+const removeSet = ({ hub, name }: LeavingPlace) => hub.delete(pairApplicationSets, { namespace, name });
 
 /** The namespace that the principal does not handle any more after its restart in this order. */
 export const teamOf = (order: Order) => teams[order === 'principal restarts' ? 0 : 1];
@@ -78,7 +78,7 @@ const namespaceWay = {
 } as const;
 
 /** Of the Applications of a managed cluster. */
-export const managedWays: Readonly<Record<string, Way>> = {
+export const managedWays: Readonly<Record<string, LeavingWay>> = {
   'deleted, foreground': { finalizers: [foreground], leave: remove, goes: all },
   'deleted, background': { finalizers: [background], leave: remove, goes: all },
   'deleted, no finalizer': { finalizers: [], leave: remove, goes: [] },
@@ -120,12 +120,12 @@ export const managedWays: Readonly<Record<string, Way>> = {
   'ApplicationSet, preserveResourcesOnDeletion': { finalizers: [], leave: removeSet, goes: [], isSet: true },
 };
 
-const here = ({ name }: Place) => ({ namespace, name });
-const editHere = (patch: object) => (at: Place) => at.cluster.mergePatch(pairApplications, here(at), patch);
-const removeHere = (at: Place) => at.cluster.delete(pairApplications, here(at));
+const here = ({ name }: LeavingPlace) => ({ namespace, name });
+const editHere = (patch: object) => (at: LeavingPlace) => at.cluster.mergePatch(pairApplications, here(at), patch);
+const removeHere = (at: LeavingPlace) => at.cluster.delete(pairApplications, here(at));
 
 /** Of an autonomous cluster's Applications: the hub asks for nothing, whatever becomes of the mirror. */
-export const autonomousWays: Readonly<Record<string, Way>> = {
+export const autonomousWays: Readonly<Record<string, LeavingWay>> = {
   'deleted, foreground': { finalizers: [foreground], leave: removeHere, goes: ['autonomous'] },
   'deleted, background': { finalizers: [background], leave: removeHere, goes: ['autonomous'] },
   'deleted, no finalizer': { finalizers: [], leave: removeHere, goes: [] },

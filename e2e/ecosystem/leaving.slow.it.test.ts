@@ -14,12 +14,12 @@ import { autonomous, type LeavingScene, startLeavingScene, target } from './leav
 import {
   autonomousWays,
   type Kind,
+  type LeavingPlace,
+  type LeavingWay,
   managedWays,
   type Order,
   orders,
-  type Place,
   teamOf,
-  type Way,
 } from './leaving-ways.ts';
 
 // What becomes of workloads when their Application leaves, with the Argo CD that the add-on delivers: it removes them because of
@@ -42,11 +42,11 @@ afterAll(() => scene?.stop(), 120_000);
 beforeEach(() => onTestFailed(async () => console.log(await scene.troubles())));
 
 /** One Application, and where it stands. */
-interface Cell extends Place {
+interface Cell extends LeavingPlace {
   readonly kind: Kind;
   readonly way: string;
   readonly order: Order;
-  readonly rule: Way;
+  readonly rule: LeavingWay;
   readonly onCluster: { readonly namespace: string; readonly name: string };
   /** UID of the ConfigMap that it deployed. */
   workload?: string | undefined;
@@ -65,7 +65,7 @@ const keyOf = ({ metadata }: ArgoObject) => `${metadata.namespace}/${metadata.na
 const placeOf = (ref: { readonly namespace: string; readonly name: string }) => `${ref.namespace}/${ref.name}`;
 
 function cellsOf(order: Order): Cell[] {
-  const cell = (kind: Kind, way: string, rule: Way): Cell => {
+  const cell = (kind: Kind, way: string, rule: LeavingWay): Cell => {
     const name = slug(`${orders.indexOf(order)}-${kind}-${way}`);
     const at = rule.namespaceIn?.(order) ?? namespace;
     const isOwn = kind === 'autonomous';
