@@ -95,10 +95,9 @@ export class ClusterInfos {
     });
   }
 
-  /** @param version as the agent reported it; undefined while it is not known */
-  connected(agent: string, version?: string): void {
-    const known = version !== undefined && /^[\w.+-]{1,64}$/.test(version) ? ` (agent ${version})` : '';
-    this.#say(agent, 'Successful', `Agent: '${agent}' is connected with principal${known}`);
+  /** The text is argocd-agent's, which people and its own tests compare. */
+  connected(agent: string): void {
+    this.#say(agent, 'Successful', `Agent: '${agent}' is connected with principal`);
     if (this.#isResponsible !== undefined) {
       this.#queue.addAfter(agent, settledMs);
     }

@@ -99,7 +99,7 @@ export class Sessions {
     }
     this.#attach(open);
     open.session.stream.resume();
-    this.#options.clusterInfos.connected(agent, this.#options.introductions.of(agent)?.version);
+    this.#options.clusterInfos.connected(agent);
   }
 
   /** This principal holds the agent from now on: its stream, which waited for that, is served. */
@@ -241,11 +241,11 @@ export class Sessions {
   }
 
   #serve(open: OpenSession): void {
-    const { introductions, isMapped, metrics, clusterInfos, logger } = this.#options;
+    const { isMapped, metrics, clusterInfos, logger } = this.#options;
     const { agent, stream } = open.session;
     if (isMapped(agent)) {
       metrics.connected(agent);
-      clusterInfos.connected(agent, introductions.of(agent)?.version);
+      clusterInfos.connected(agent);
       this.#attach(open);
     } else {
       stream.pause();
