@@ -17,15 +17,15 @@ export const ingredients = {
   /** Values that users write hold texts of all scripts, fractions, large exponents, and empty maps and lists. */
   values: { oneOf: 3, isOn: true },
   /** Values hold nulls. */
-  nulls: { oneOf: 4, isOn: false },
+  nulls: { oneOf: 4, isOn: true },
   /** Values and labels have keys that every JavaScript object has. */
-  prototypeKeys: { oneOf: 4, isOn: false },
+  prototypeKeys: { oneOf: 4, isOn: true },
   /** Argo CD writes a thousand conditions. */
-  manyConditions: { oneOf: 40, isOn: false },
+  manyConditions: { oneOf: 40, isOn: true },
   /** Values of hundreds of kilobytes. */
   large: { oneOf: 150, isOn: true },
   /** API servers refuse some writes for a while, with every code that real ones have for that. */
-  refusals: { oneOf: 4, isOn: false },
+  refusals: { oneOf: 4, isOn: true },
   /** API servers fail some writes for a while: 429, 500, 503, 504. */
   failures: { oneOf: 4, isOn: true },
   /** A quota is used up for a while. */
@@ -37,11 +37,11 @@ export const ingredients = {
   /** The API server of an agent's cluster goes back to an earlier state. */
   restores: { oneOf: 6, isOn: false },
   /** Users delete Applications so that what these deployed stays. */
-  nonCascading: { oneOf: 3, isOn: false },
+  nonCascading: { oneOf: 3, isOn: true },
   /** The hub takes away what clusters had before it: it has to stay there. */
-  lockDown: { oneOf: 4, isOn: false },
+  lockDown: { oneOf: 4, isOn: true },
   /** What Argo CD removes is compared with what users asked for. */
-  workloads: { oneOf: 1, isOn: false },
+  workloads: { oneOf: 1, isOn: true },
 } as const satisfies Readonly<Record<string, Rarity>>;
 
 /** The name of something that befalls some histories. */
