@@ -34,6 +34,8 @@ export class ClusterStore<T extends SimulatedObject> implements Store<T> {
   readonly #hasSelector: boolean;
   #watching: () => void = () => undefined;
   #lastDelivery = 0;
+  /** The last version that it had. */
+  #reached = 0;
   #epoch = 0;
 
   /** @param latencyMs about how long a request takes to the API server, and as long back */
@@ -47,7 +49,8 @@ export class ClusterStore<T extends SimulatedObject> implements Store<T> {
     this.#hasSelector = (collection as object) === collection.cluster.of('Application');
     // A program does not go on before its first list succeeded.
     this.#list();
-    const unlisten = collection.cluster.onRestored(() => this.breakWatch());
+    // A list after so many writes that the version is as high as before the restore would show nobody that there was one.
+    const unlisten = collection.cluster.onRestored(() => this.breakWatch(0));
     machine.died.addEventListener('abort', () => {
       unlisten();
       this.#watching();
@@ -55,10 +58,10 @@ export class ClusterStore<T extends SimulatedObject> implements Store<T> {
   }
 
   /** The watch breaks: what it had not delivered is lost, and a list some time later shows the difference. */
-  breakWatch(): void {
+  breakWatch(afterMs = this.#dice.delay(500)): void {
     this.#watching();
     const epoch = ++this.#epoch;
-    this.#machine.after(this.#dice.delay(500), () => {
+    this.#machine.after(afterMs, () => {
       if (this.#epoch === epoch) {
         this.#relist();
       }
@@ -262,9 +265,15 @@ export class ClusterStore<T extends SimulatedObject> implements Store<T> {
     for (const [id] of gone) {
       this.#cache.delete(id);
     }
-    const changes = shown
-      .map((object) => ({ old: this.#cache.get(idOf(object)), now: object, relisted: true }))
-      .filter(({ old, now }) => old?.metadata.resourceVersion !== now.metadata.resourceVersion);
+    const listed = shown.map((object) => ({ old: this.#cache.get(idOf(object)), now: object, relisted: true }));
+    const isNews = ({ old, now }: StoreChange<T>) => old?.metadata.resourceVersion !== now?.metadata.resourceVersion;
+    // As a real informer: after a restore each object is reported, whether it differs or not.
+    const { version } = this.#collection.cluster;
+    const isRestored =
+      version < this.#reached ||
+      listed.some((change) => isNews(change) && Number(change.now.metadata.resourceVersion) <= this.#reached);
+    const changes = isRestored ? listed : listed.filter(isNews);
+    this.#reached = version;
     for (const { now: object } of changes) {
       this.#cache.set(idOf(object), object);
     }
@@ -308,6 +317,7 @@ export class ClusterStore<T extends SimulatedObject> implements Store<T> {
     if (object === undefined) {
       return;
     }
+    this.#reached = Number(object.metadata.resourceVersion);
     const old = this.#cache.get(idOf(object));
     if (change.now === undefined) {
       this.#cache.delete(idOf(object));

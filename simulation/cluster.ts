@@ -323,7 +323,8 @@ export class Collection<T extends SimulatedObject> {
 
   /** Has what it had then. Nobody who watches is told. */
   restore(objects: ReadonlyMap<string, SimulatedObject>): void {
-    this.#objects = new Map(objects as ReadonlyMap<string, T>);
+    // What a list shows afterwards are other objects, however equal.
+    this.#objects = new Map(Array.from(objects as ReadonlyMap<string, T>, ([id, object]) => [id, { ...object }]));
   }
 
   /** The garbage collector is through with what depended on the object. */

@@ -92,6 +92,34 @@ test('what was deleted after the backup was made is there again', () => {
   expect(changes).toEqual(['1000', 'gone', '500', '501', 'gone', '400']);
 });
 
+test('after a restore no version is one that an object had before, with another state', () => {
+  const { view, show, change } = setUp();
+  show(at('1000'));
+  expect(view.versionOf(at('1000'))).toBe('1000');
+  change(at('1000'), at('999'));
+  expect(view.versionOf(at('1000'))).not.toBe('1000');
+});
+
+test('the same holds when the restore shows in an object that was deleted, not in one that a label takes out and back', () => {
+  const { view, show, lost } = setUp();
+  show(at('1000'));
+  lost(at('1001'));
+  show(at('1002'));
+  expect(view.versionOf(at('1002'))).toBe('1002');
+  lost(at('1003'));
+  show(at('1000'));
+  expect(view.versionOf(at('1001'))).not.toBe('1001');
+});
+
+test('what was deleted comes back by a restore, also when an answer said after the cache that it is gone', () => {
+  const { view, changes, show, lost } = setUp();
+  show(at('1000'));
+  lost(at('1001'));
+  view.lost(at('1000'));
+  show(at('500'));
+  expect(changes).toEqual(['1000', 'gone', '500']);
+});
+
 test('what the API server said is gone is not brought back by a cache that has not heard yet', () => {
   const { view, changes, show, lost } = setUp();
   show(at('5'));

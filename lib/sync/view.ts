@@ -7,6 +7,15 @@ const rememberedGone = 4_096;
 /** Delays between checks for our own creation in the cache. They grow, because the cache's selector may exclude it. */
 const doubt: RetryDelays = { baseMs: 10_000, factor: 2, capMs: 600_000, jitter: 0 };
 
+/** Why an object is known to be gone. */
+type Gone =
+  /** The cache lost it, and knows itself when it is back. It was at this version last. */
+  | { readonly by: 'cache'; readonly version: string | undefined }
+  /** Its labels took it out of the cache's selection at this version: it comes back when the cache has a later one. */
+  | { readonly by: 'labels'; readonly version: string | undefined }
+  /** The API server reported it gone, and the cache may lag behind. */
+  | { readonly by: 'server' };
+
 /** Callbacks of a {@link View} to its owner. */
 export interface ViewOptions<T> {
   readonly clock: Clock;
@@ -30,16 +39,13 @@ export interface ViewOptions<T> {
  */
 export class View<T extends StoredObject> {
   readonly #objects = new Map<string, T>();
-  /**
-   * Uids of objects that are known to be gone, oldest first: an old answer must not bring one back. The value is the
-   * version at which its labels took it out of the cache's selection: it comes back when the cache has a later one. The empty
-   * text: the cache lost it, and knows itself when it is back. Undefined: the API server reported it gone, and the cache may
-   * lag behind.
-   */
-  readonly #gone = new Map<string, string | undefined>();
+  /** Uids of objects that are known to be gone, oldest first: an old answer must not bring one back. */
+  readonly #gone = new Map<string, Gone>();
   /** Uids in the cache. */
   readonly #cached = new Set<string>();
   readonly #options: ViewOptions<T>;
+  /** Ends all versions since the cache went back; empty: it never did. */
+  #mark = '';
   #following = false;
 
   constructor(options: ViewOptions<T>) {
@@ -56,14 +62,17 @@ export class View<T extends StoredObject> {
       }
       if (now !== undefined) {
         this.#cached.add(now.metadata.uid ?? '');
-        const wentBack = old !== undefined && hasGoneBack(old.metadata, now.metadata);
+        const wentBack = this.#hasGoneBack(old, now);
+        if (wentBack) {
+          this.#mark = `_${Math.floor(this.#options.clock.now()).toString(36)}`;
+        }
         this.#return(now, wentBack);
         if (!this.#take(now, relisted, wentBack)) {
           this.#share(now);
         }
       } else {
         this.#cached.delete(object.metadata.uid ?? '');
-        this.#forget(object, '');
+        this.#forget(object, { by: 'cache', version: object.metadata.resourceVersion });
       }
     });
     return () => {
@@ -74,6 +83,14 @@ export class View<T extends StoredObject> {
 
   get(ref: ObjectRef): T | undefined {
     return this.#objects.get(`${ref.namespace}/${ref.name}`);
+  }
+
+  /**
+   * The version of an object, as no other state of it had it: after a restore an API server counts through the same resource
+   * versions again, with other states.
+   */
+  versionOf(object: T): string {
+    return `${object.metadata.resourceVersion ?? ''}${this.#mark}`;
   }
 
   /** How many objects are known. */
@@ -98,7 +115,7 @@ export class View<T extends StoredObject> {
    * affected.
    */
   lost(object: T): void {
-    this.#forget(object, undefined);
+    this.#forget(object, { by: 'server' });
   }
 
   /** The API server has the object in a state in which the cache leaves it out, by its labels. A newer state may come back. */
@@ -110,14 +127,29 @@ export class View<T extends StoredObject> {
     if (known.metadata.uid !== object.metadata.uid) {
       this.lost(known);
     }
-    this.#forget(object, object.metadata.resourceVersion);
+    this.#forget(object, { by: 'labels', version: object.metadata.resourceVersion });
+  }
+
+  /** The API server was restored: the cache has an object as it was before, or one again that it had lost. */
+  #hasGoneBack(old: T | undefined, { metadata }: T): boolean {
+    const { uid, resourceVersion } = metadata;
+    const gone = this.#gone.get(uid ?? '');
+    return (
+      (old !== undefined && hasGoneBack(old.metadata, metadata)) ||
+      (gone?.by === 'cache' && !isNewerVersion(resourceVersion, gone.version))
+    );
+  }
+
+  #cacheLost(uid: string): Gone | undefined {
+    const gone = this.#gone.get(uid);
+    return gone?.by === 'cache' ? gone : undefined;
   }
 
   #return(object: T, wentBack: boolean): void {
     const uid = object.metadata.uid ?? '';
-    const version = this.#gone.get(uid);
+    const gone = this.#gone.get(uid);
     const isLater =
-      version === '' || (version !== undefined && isNewerVersion(object.metadata.resourceVersion, version));
+      gone?.by === 'cache' || (gone?.by === 'labels' && isNewerVersion(object.metadata.resourceVersion, gone.version));
     if (wentBack || isLater) {
       this.#gone.delete(uid);
     }
@@ -158,8 +190,10 @@ export class View<T extends StoredObject> {
     });
   }
 
-  #forget(object: T, version: string | undefined): void {
-    this.#gone.set(object.metadata.uid ?? '', version);
+  #forget(object: T, gone: Gone): void {
+    const uid = object.metadata.uid ?? '';
+    // What the cache has lost may come back only there, whatever an answer says of it later.
+    this.#gone.set(uid, gone.by === 'cache' ? gone : (this.#cacheLost(uid) ?? gone));
     if (this.#gone.size > rememberedGone) {
       for (const oldest of this.#gone.keys()) {
         this.#gone.delete(oldest);

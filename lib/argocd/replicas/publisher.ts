@@ -218,7 +218,8 @@ export class Publisher<T extends ReplicaObject> implements HubKind<SourceSync> {
   #snapshot(object: T, agent: string, turn: number): Snapshot<T> | undefined {
     const { forAgent, asSent = forTransfer, asHeld, kind, selects = () => true } = this.#options;
     const { isInstance = () => false } = this.#options;
-    const { uid = '', resourceVersion = '' } = object.metadata;
+    const { uid = '' } = object.metadata;
+    const version = this.#view.versionOf(object);
     // An object that is being deleted exists until its finalizers are gone, and so do its copies.
     const its = selects(object.metadata.labels ?? {}) ? forAgent(object, agent) : undefined;
     if (its === undefined) {
@@ -227,7 +228,7 @@ export class Publisher<T extends ReplicaObject> implements HubKind<SourceSync> {
     const sent = withoutOwner(its, isInstance);
     return {
       uid,
-      version: turn === 0 ? resourceVersion : `${resourceVersion}.${turn}`,
+      version: turn === 0 ? version : `${version}.${turn}`,
       digest: replicaDigest(kind, asHeld?.(sent, agent) ?? sent),
       object: asSent(sent),
     };

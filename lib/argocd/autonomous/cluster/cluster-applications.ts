@@ -278,7 +278,7 @@ export class ClusterApplications implements AgentKind<SourceSync> {
       const shown = this.#withRefusal(local);
       snapshot = {
         uid: local.metadata.uid ?? '',
-        version: local.metadata.resourceVersion ?? '',
+        version: this.#view.versionOf(local),
         digest: mirrorDigest(fieldsOfSource(shown), shown),
         object: asSent(shown),
       };

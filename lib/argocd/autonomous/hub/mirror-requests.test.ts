@@ -37,7 +37,8 @@ async function shown() {
 /** Requests on one mirror, alone. */
 function requestsOn(read: () => Application, sourceUid: () => string | undefined = () => 'u'): MirrorRequests {
   const runtime = processRuntime({ debug: nothing, info: nothing, warn: nothing, error: nothing });
-  return new MirrorRequests({ agent: 'a', principalUid: 'p', read, sourceUid, runtime });
+  const view = { versionOf: ({ metadata }: Application) => metadata.resourceVersion ?? '' };
+  return new MirrorRequests({ agent: 'a', principalUid: 'p', view, read, sourceUid, runtime });
 }
 
 test('an operation whose setting had no answer, and that has ended since, is not set again', async () => {

@@ -1,5 +1,5 @@
 import { BoundedSet, digestOf, type MergePatch } from '../../../base/index.ts';
-import { Outbox, type ResourceKey, type Runtime, type Tuning } from '../../../sync/index.ts';
+import { Outbox, type ResourceKey, type Runtime, type Tuning, type View } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
 import type { ReportContext } from '../../managed/status.ts';
 import { annotations } from '../../names.ts';
@@ -23,6 +23,8 @@ export interface ReceivedRequests {
 export interface MirrorRequestsOptions {
   readonly agent: string;
   readonly principalUid: string;
+  /** The hub's Applications. */
+  readonly view: Pick<View<Application>, 'versionOf'>;
   /** The mirror of this name as it is now. */
   readonly read: (name: string) => Application | undefined;
   /** UID of the agent's Application that it shows, whatever users made of it. */
@@ -295,13 +297,12 @@ export class MirrorRequests {
   }
 }
 
-function outboxOf({ read, runtime, tuning }: MirrorRequestsOptions): Outbox<Application> {
+function outboxOf({ read, view, runtime, tuning }: MirrorRequestsOptions): Outbox<Application> {
   return new Outbox<Application>({
     source: {
       read: ({ name }) => {
         const object = read(name);
-        const { uid = '', resourceVersion: version = '' } = object?.metadata ?? {};
-        return object && { uid, version, digest: '', object };
+        return object && { uid: object.metadata.uid ?? '', version: view.versionOf(object), digest: '', object };
       },
     },
     sendsDeletes: false,

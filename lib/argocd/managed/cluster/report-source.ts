@@ -16,10 +16,12 @@ export interface ReportAdditions {
 /** Makes reports of copies; a copy that did not change, with equal remarks, makes the same report. */
 export class ReportSource {
   readonly #today: () => Date;
+  readonly #versionOf: (copy: Application) => string;
   readonly #reports = new WeakMap<Application, { additions: ReportAdditions; snapshot: Snapshot<Application> }>();
 
-  constructor(today: () => Date) {
+  constructor(today: () => Date, versionOf: (copy: Application) => string) {
     this.#today = today;
+    this.#versionOf = versionOf;
   }
 
   /** What there is to report of a copy. */
@@ -39,7 +41,7 @@ export class ReportSource {
           : shown;
     const snapshot = {
       uid: copy.metadata.uid ?? '',
-      version: copy.metadata.resourceVersion ?? '',
+      version: this.#versionOf(copy),
       digest: `${problem ?? warning ?? ''}/${reportDigest(shown)}`,
       object,
     };

@@ -40,7 +40,7 @@ export class Reporter {
   constructor(options: ReporterOptions) {
     this.#options = options;
     const { view, additionsFor } = options;
-    this.#source = new ReportSource(options.runtime.today);
+    this.#source = new ReportSource(options.runtime.today, (copy) => view.versionOf(copy));
     this.#messages = new ReliableMessages(options.runtime, options.tuning);
     this.#reports = new Outbox<Application>({
       runtime: options.runtime,

@@ -312,7 +312,7 @@ export class HubApplications implements HubKind<SourceSync> {
     const object = sentApplication(hub, (instance) => this.isInstance(instance));
     return {
       uid: sourceUidOf(hub),
-      version: hub.metadata.resourceVersion ?? '',
+      version: this.#view.versionOf(hub),
       digest: `${managedCopyDigest(object)}${triggerMark(hub)}`,
       object,
     };

@@ -1,0 +1,58 @@
+import { expect, test } from 'vitest';
+import { hubApplication, Lab, type LabCluster } from '../testing/lab.ts';
+
+const ref = { namespace: 'a', name: 'shop' };
+const copyRef = { namespace: 'argocd', name: 'shop' };
+
+/** A hub and its agent in step. */
+async function joined() {
+  const lab = new Lab();
+  lab.hub.objects.create(hubApplication());
+  const principal = lab.principal();
+  const agent = lab.agent();
+  lab.join(principal, agent);
+  await lab.run(5_000);
+  return { lab, agent };
+}
+
+/** Returns a function that restores a cluster as it is now, which the caches learn from a list. */
+function backUp(cluster: LabCluster): () => void {
+  const { objects } = cluster;
+  const backup = objects.cluster.snapshot();
+  return () => {
+    const relist = cluster.breakWatch();
+    objects.cluster.restore(backup);
+    relist();
+  };
+}
+
+test('a report after the restore of a cluster is none of those before it, however equal the versions', async () => {
+  const { lab, agent } = await joined();
+  const { cluster } = agent;
+  const report = async (revision: string) => {
+    cluster.objects.patch(copyRef, { status: { sync: { status: 'Synced', revision } } });
+    await lab.run(1_000);
+    return cluster.objects.get(copyRef)?.metadata.resourceVersion;
+  };
+  const restore = backUp(cluster);
+  const before = await report('r1');
+  restore();
+  expect(await report('r2')).toBe(before);
+  await lab.run(5_000);
+  expect(lab.hub.objects.get(ref)?.status).toMatchObject({ sync: { revision: 'r2' } });
+});
+
+test('a change after the restore of the hub is none of those before it, however equal the versions', async () => {
+  const { lab, agent } = await joined();
+  const edit = async (path: string) => {
+    lab.hub.objects.patch(ref, { spec: { source: { path } } });
+    const version = lab.hub.objects.get(ref)?.metadata.resourceVersion;
+    await lab.run(1_000);
+    return version;
+  };
+  const restore = backUp(lab.hub);
+  const before = await edit('p1');
+  restore();
+  expect(await edit('p2')).toBe(before);
+  expect(agent.copy()?.spec.source).toEqual({ path: 'p2' });
+});
