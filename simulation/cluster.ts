@@ -306,7 +306,7 @@ export class Collection<T extends SimulatedObject> {
     } = before.metadata;
     const finalizers = finalizersFor(options.propagation, present);
     if (options.propagation === 'Foreground' && !present.includes(foreground)) {
-      this.cluster.time.after(50, () => this.#collect(ref, before.metadata.uid));
+      this.#collectSoon(ref, before.metadata.uid);
     }
     const isLeaving = before.metadata.deletionTimestamp !== undefined;
     if (isLeaving && isEqual(present, finalizers)) {
@@ -325,6 +325,15 @@ export class Collection<T extends SimulatedObject> {
   restore(objects: ReadonlyMap<string, SimulatedObject>): void {
     // What a list shows afterwards are other objects, however equal.
     this.#objects = new Map(Array.from(objects as ReadonlyMap<string, T>, ([id, object]) => [id, { ...object }]));
+    for (const { metadata } of this.#objects.values()) {
+      if (metadata.finalizers?.includes(foreground)) {
+        this.#collectSoon({ namespace: metadata.namespace ?? '', name: metadata.name }, metadata.uid);
+      }
+    }
+  }
+
+  #collectSoon(ref: ObjectRef, uid: string | undefined): void {
+    this.cluster.time.after(50, () => this.#collect(ref, uid));
   }
 
   /** The garbage collector is through with what depended on the object. */
