@@ -8,12 +8,14 @@ import type { Site } from './world.ts';
 /**
  * What is not as it should be between the hub and one managed cluster, once all is quiet. What cannot be in step is shown.
  * @param isHindered whether the cluster's API server does not let the copies of this name be as they should
+ * @param isLeaving whether another cluster has a copy of this that cannot leave: so the hub's object says
  */
 export function differencesOf(
   hub: Collection<Application>,
   { name: agent, cluster }: Site,
   layout: Layout,
   isHindered: (name: string) => boolean,
+  isLeaving: (app: Application) => boolean,
 ): string[] {
   const managed = cluster.of('Application');
   const problems: string[] = [];
@@ -24,10 +26,12 @@ export function differencesOf(
       .map((app) => [placeOf(layout.toLocal(refOf(app))), app]),
   );
   for (const [name, app] of wanted) {
-    const differences = differencesOfOne(name, app, managed.get(layout.toLocal(refOf(app))));
+    const shown = isLeaving(app) ? withoutRemovals(app) : app;
+    const copy = managed.get(layout.toLocal(refOf(app)));
+    const differences = differencesOfOne(name, shown, copy);
     if (!isHindered(app.metadata.name)) {
       problems.push(...differences);
-    } else if (differences.length > 0 && !hasError(app)) {
+    } else if (differences.length > 0 && !hasError(app) && !(isDeleting(app) && isDeleting(copy))) {
       problems.push(...differences.map((one) => `not shown: ${one}`));
     }
   }
@@ -47,6 +51,18 @@ function differencesOfOne(name: string, app: Application, copy: Application | un
     return [`${name}: still being deleted on the hub`];
   }
   return copy === undefined ? [`${name}: missing on the managed cluster`] : compare(name, app, copy);
+}
+
+/** It says so itself. */
+function isDeleting(app: Application | undefined): boolean {
+  return app?.metadata.deletionTimestamp !== undefined;
+}
+
+/** Without what the hub says of other clusters, from which it is still being removed. */
+function withoutRemovals({ status, ...app }: Application): Application {
+  const { conditions = [], ...others } = status ?? {};
+  const left = conditions.filter(({ message }) => message?.includes('is removing what was deployed there') !== true);
+  return { ...app, status: { ...others, ...(left.length > 0 && { conditions: left }) } };
 }
 
 /** Whether the hub's object says that its agent could not do what it should. */

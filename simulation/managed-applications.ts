@@ -62,7 +62,13 @@ export class ManagedApplications implements Topic {
   problems(site: Site): string[] {
     const { hub, layout } = this.#scene;
     return [
-      ...differencesOf(hub.of('Application'), site, layout, (name) => this.#isHindered(site, name)),
+      ...differencesOf(
+        hub.of('Application'),
+        site,
+        layout,
+        (name) => this.#isHindered(site, name),
+        (app) => this.#isLeaving(app),
+      ),
       ...this.#operationProblems(site),
       ...this.#noteProblems(site),
     ];
@@ -70,6 +76,21 @@ export class ManagedApplications implements Topic {
 
   #isHindered({ cluster }: Site, name: string): boolean {
     return this.#scene.lasting.some((one) => one.cluster === cluster && one.name === name);
+  }
+
+  /** Whether a cluster that does not let it go has a copy, which is being deleted. */
+  #isLeaving({ metadata }: Application): boolean {
+    return this.#scene.sites.some(({ cluster }) =>
+      cluster
+        .of('Application')
+        .list()
+        .some(
+          ({ metadata: { name, annotations: marks, deletionTimestamp } }) =>
+            marks?.[annotations.sourceUid] === metadata.uid &&
+            deletionTimestamp !== undefined &&
+            this.#scene.lasting.some((one) => one.cluster === cluster && one.name === name),
+        ),
+    );
   }
 
   get #hub(): Collection<Application> {

@@ -31,9 +31,9 @@ export const ingredients = {
   /** A quota is used up for a while. */
   quota: { oneOf: 8, isOn: true },
   /** One Application is refused on a cluster for good. */
-  lastingRefusals: { oneOf: 8, isOn: false },
+  lastingRefusals: { oneOf: 8, isOn: true },
   /** Writes of one Application fail on a cluster for good. */
-  lastingFailures: { oneOf: 8, isOn: false },
+  lastingFailures: { oneOf: 8, isOn: true },
   /** The API server of an agent's cluster goes back to an earlier state. */
   restores: { oneOf: 6, isOn: false },
   /** Users delete Applications so that what these deployed stays. */

@@ -18,7 +18,8 @@ async function fleet() {
   const lab = new Lab();
   const principal = lab.principal();
   const agent = lab.agent();
-  lab.join(principal, agent);
+  const connect = () => lab.join(principal, agent);
+  const disconnect = connect();
   const state: { denies: Error | undefined; calls: readonly string[] } = { denies: undefined, calls: [] };
   agent.cluster.intercept = (call) => {
     if (state.denies !== undefined && state.calls.includes(call)) {
@@ -26,7 +27,7 @@ async function fleet() {
     }
   };
   const shown = () => lab.hub.objects.get(onHub);
-  return { lab, agent, state, shown, conditions: () => shown()?.status?.conditions ?? [] };
+  return { lab, agent, state, shown, conditions: () => shown()?.status?.conditions ?? [], connect, disconnect };
 }
 
 test.each(lasting)(
@@ -81,6 +82,51 @@ test.each([...lasting, [422, 'denied by policy'] as const])(
     expect(shown()).toBeUndefined();
   },
 );
+
+test.each(['missing', 'of the one before'])(
+  'an Application that takes the place of a refused one shows the refusal, too (the copy is %s)',
+  async (copy) => {
+    const { lab, agent, state, conditions, disconnect, connect } = await fleet();
+    state.calls = ['create', 'patch'];
+    state.denies = copy === 'missing' ? answer(422, 'denied by policy') : undefined;
+    lab.hub.objects.create(hubApplication());
+    await lab.run(1_000);
+    state.denies = answer(422, 'denied by policy');
+    lab.hub.objects.patch(onHub, { spec: { source: { path: 'p1' } } });
+    await lab.run(1_000);
+    expect(conditions()).toMatchObject([{ type: 'AgentError' }]);
+    disconnect();
+    lab.hub.objects.delete(onHub, { propagation: 'Background' });
+    lab.hub.objects.create(hubApplication());
+    await lab.run(1_000);
+    connect();
+    await lab.run(60_000);
+    expect(conditions()).toMatchObject([{ type: 'AgentError', message: expect.stringContaining('denied by policy') }]);
+    state.denies = undefined;
+    await lab.run(600_000);
+    expect(agent.copy()).toBeDefined();
+    expect(conditions()).toEqual([]);
+  },
+);
+
+test('an Application shows that the one before it cannot be deleted', async () => {
+  const { lab, agent, state, conditions } = await fleet();
+  lab.hub.objects.create(hubApplication());
+  await lab.run(1_000);
+  state.denies = answer(405, 'not allowed');
+  state.calls = ['patch', 'delete'];
+  lab.hub.objects.delete(onHub, { propagation: 'Background' });
+  await lab.run(10_000);
+  lab.hub.objects.create(hubApplication());
+  await lab.run(300_000);
+  expect(conditions()).toMatchObject([{ type: 'AgentError', message: expect.stringContaining('not allowed') }]);
+  state.denies = undefined;
+  await lab.run(600_000);
+  expect(agent.copy()?.metadata.annotations).toMatchObject({
+    'argocd.argoproj.io/source-uid': lab.hub.objects.get(onHub)?.metadata.uid,
+  });
+  expect(conditions()).toEqual([]);
+});
 
 test('what passes within seconds is not shown', async () => {
   const { lab, agent, state, conditions } = await fleet();

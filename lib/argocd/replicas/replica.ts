@@ -93,6 +93,7 @@ export class Replica<T extends ReplicaObject> implements CopySync {
       isTrusted,
       found: (local) => planner.desiredAsFound(local),
       settled: (desired, copy) => planner.settled(desired, copy),
+      sourceUid: (desired) => desired.sourceUid,
       hasDrifted: (copy, desired) => planner.hasDrifted(copy, desired),
       reconcile: ({ name }) => this.reconcile(name),
       ask: (ref) => this.#requestUpdate(ref),

@@ -31,6 +31,8 @@ export interface CopyKeeperOptions<T extends StoredObject, D> {
   readonly found: (object: T) => D | undefined;
   /** The copy is as desired: records what it looks like, to detect changes. Without copy: one is waited for. */
   readonly settled: (desired: D, copy: T | undefined) => D;
+  /** UID of the source's object that is desired. */
+  readonly sourceUid: (desired: D) => string;
   /** Whether somebody else changed what the source decides. */
   readonly hasDrifted: (copy: T, desired: D) => boolean;
   /** Has {@link CopyKeeper.reconcile} called for this copy, in its turn. `lastSeen`: the copy, if somebody deleted it. */
@@ -39,7 +41,7 @@ export interface CopyKeeperOptions<T extends StoredObject, D> {
   readonly ask?: (ref: ObjectRef) => void;
   /** Whether what a message of the source brought is more than what is kept as desired: after a failure it is asked for. */
   readonly asksAfterFailure?: boolean;
-  /** A copy cannot be what is desired. Called once per reason. */
+  /** A copy cannot be what is desired. Called once per reason, for each of the source's objects. */
   readonly failed: (ref: ObjectRef, message: string) => void;
   /** Nothing stands in the way of a copy any more. */
   readonly solved?: (ref: ObjectRef) => void;
@@ -280,12 +282,14 @@ export class CopyKeeper<T extends StoredObject, D> {
   }
 
   #fail(ref: ObjectRef, message: string, again: (() => void) | undefined): void {
-    const { isTrusted, ask, failed } = this.#options;
+    const { isTrusted, ask, failed, sourceUid } = this.#options;
     const place = placeOf(ref);
-    const size = isTrusted ? 0 : jsonSize(this.desired(ref));
+    const desired = this.desired(ref);
+    const size = isTrusted ? 0 : jsonSize(desired);
     const isKept = this.#failures.bytes - this.#failures.bytesOf(place) + size <= mostFailedBytes;
     const retry = isKept ? again : again && (() => ask?.(ref));
-    const isNew = this.#failures.met(place, message, retry, isKept ? size : 0);
+    const source = desired && sourceUid(desired);
+    const isNew = this.#failures.met(place, message, retry, isKept ? size : 0, source);
     if (!isKept) {
       this.#drop(ref);
     }

@@ -2,6 +2,7 @@ import { type Clock, type RetryDelays, retryDelay } from '../../sync/index.ts';
 
 interface Entry {
   readonly message: string;
+  readonly source: string;
   readonly attempt: number;
   readonly bytes: number;
   readonly cancelRetry: () => void;
@@ -52,16 +53,17 @@ export class Failures {
    * Something stands in the way; true when it is not what did before.
    * @param again tries again; left out when trying again by itself would not help
    * @param bytes how much is remembered of the object for the sake of another attempt
+   * @param source what it stands in the way of: another object of this name has not been told of it
    */
-  met(name: string, message: string, again?: () => void, bytes = 0): boolean {
+  met(name: string, message: string, again?: () => void, bytes = 0, source = ''): boolean {
     const before = this.#entries.get(name);
     before?.cancelRetry();
     const attempt = (before?.attempt ?? 0) + 1;
     const cancelRetry =
       again === undefined ? () => undefined : this.#clock.after(retryDelay(retry, attempt, this.#random()), again);
     this.#bytes += bytes - (before?.bytes ?? 0);
-    this.#entries.set(name, { message, attempt, bytes, cancelRetry });
-    return before?.message !== message;
+    this.#entries.set(name, { message, source, attempt, bytes, cancelRetry });
+    return before?.message !== message || before.source !== source;
   }
 
   /** True when there was one. */

@@ -65,6 +65,7 @@ export class MirrorKeeper {
       isTrusted: false,
       found: (mirror) => (isMarked(mirror) && !isSkipped(mirror) ? desiredMirrorAsFound(mirror, agent) : undefined),
       settled: (desired, mirror) => (mirror !== undefined && isSkipped(mirror) ? desired : settled(desired, mirror)),
+      sourceUid: (desired) => desired.sourceUid,
       hasDrifted: (mirror, desired) => {
         const place = this.#place();
         return place !== undefined && hasMirrorDrifted(mirror, desired, place);

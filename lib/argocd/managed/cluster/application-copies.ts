@@ -136,11 +136,13 @@ export class ApplicationCopies implements AgentKind<CopySync> {
       isTrusted: true,
       found: (copy) => (isManaged(copy) && !isDeleting(copy) ? desiredCopyAsFound(copy) : undefined),
       settled: settledCopy,
+      sourceUid: ({ object }) => sourceUidOf(object),
       hasDrifted: hasCopyDrifted,
       reconcile: (ref, lastSeen) => this.#inbox?.receive({ is: 'reconcile', ref, id: this.#newId(), lastSeen }),
       failed: (ref, message) => {
         this.#log.error({ application: placeOf(ref) }, `Application cannot be reconciled: ${message}`);
-        this.#reporter.problem(ref, message);
+        const desired = this.#keeper.desired(ref);
+        this.#reporter.problem(ref, message, desired && sourceUidOf(desired.object));
       },
       solved: (ref) => this.#reporter.solved(ref),
       gone: (ref, sourceUid) => {
@@ -243,6 +245,7 @@ export class ApplicationCopies implements AgentKind<CopySync> {
     const { name, namespace } = message.object.metadata;
     const ref = this.#namespaces.toLocal(name, namespace);
     this.#actions.received(ref, message);
+    this.#tellOfWait(ref, message);
     this.#inbox?.receive({ is: 'message', ref, message });
     return true;
   }
@@ -358,6 +361,15 @@ export class ApplicationCopies implements AgentKind<CopySync> {
       // It is due again a little later, and nothing is to wait for it.
       this.#log.warn({ application: placeOf(ref), error }, 'Argo CD is not made to look at a deletion that takes long');
       return 'done';
+    }
+  }
+
+  /** What takes the place of an Application waits until that one is gone: what stands in the way stands in the way of both. */
+  #tellOfWait(ref: ObjectRef, message: ApplicationMessage): void {
+    const failure = this.#keeper.failureOf(ref);
+    const source = sourceUidOf(message.object);
+    if (failure !== undefined && isState(message) && copiedFrom(this.#view.get(ref)) !== source) {
+      this.#reporter.problem(ref, failure, source);
     }
   }
 

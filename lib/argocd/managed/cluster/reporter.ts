@@ -1,5 +1,6 @@
 import { type ObjectRef, Outbox, type Runtime, refOf, type Tuning, type View } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
+import { copiedFrom } from '../../copied-from.ts';
 import { annotations } from '../../names.ts';
 import { isInProgress } from '../../operation-state.ts';
 import type { PeerConnection } from '../../peer/messages.ts';
@@ -156,10 +157,14 @@ export class Reporter {
     }));
   }
 
-  /** A copy cannot be what is desired: the hub shows why. */
-  problem(ref: ObjectRef, message: string): void {
+  /**
+   * A copy cannot be what is desired: the hub shows why.
+   * @param sourceUid the hub's object that it is about. Default: that of the copy
+   */
+  problem(ref: ObjectRef, message: string, sourceUid?: string): void {
     const { view, namespaces } = this.#options;
-    if (isManaged(view.get(ref))) {
+    const copy = view.get(ref);
+    if (isManaged(copy) && copiedFrom(copy) === (sourceUid ?? copiedFrom(copy))) {
       // The copy has not changed: as the same version of it the report would pass for one that was made.
       this.repeat(ref);
     } else {
