@@ -56,3 +56,14 @@ test('a change after the restore of the hub is none of those before it, however 
   expect(await edit('p2')).toBe(before);
   expect(agent.copy()?.spec.source).toEqual({ path: 'p2' });
 });
+
+test('a copy gets back the labels that it lost by the restore of its cluster', async () => {
+  const { lab, agent } = await joined();
+  const restore = backUp(agent.cluster);
+  lab.hub.objects.patch(ref, { metadata: { labels: { team: 'b' } } });
+  await lab.run(1_000);
+  expect(agent.copy()?.metadata.labels).toEqual({ team: 'b' });
+  restore();
+  await lab.run(5_000);
+  expect(agent.copy()?.metadata.labels).toEqual({ team: 'b' });
+});

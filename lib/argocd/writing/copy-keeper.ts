@@ -1,4 +1,4 @@
-import { jsonSize } from '../../base/index.ts';
+import { hasGoneBack, jsonSize } from '../../base/index.ts';
 import {
   type InboxOutcome,
   isAnswer,
@@ -123,7 +123,12 @@ export class CopyKeeper<T extends StoredObject, D> {
   /** An object changed. If it is a copy that somebody else changed, it is reconciled when it is time. */
   localChange(ref: ObjectRef, { old, now }: StoreChange<T>): void {
     const desired = this.desired(ref);
-    if (desired !== undefined && (now === undefined || this.hasFailed(ref) || this.#options.hasDrifted(now, desired))) {
+    if (desired === undefined) {
+      return;
+    }
+    // After a restore it may be an earlier state in more than what others are kept from changing.
+    const isRestored = old !== undefined && now !== undefined && hasGoneBack(old.metadata, now.metadata);
+    if (now === undefined || isRestored || this.hasFailed(ref) || this.#options.hasDrifted(now, desired)) {
       this.#conflicts.whenDue(ref, () => this.#options.reconcile(ref, now === undefined ? old : undefined));
     }
   }
