@@ -66,7 +66,7 @@ const mutants: Mutant[] = [
     file: 'sync/view.ts',
     from: 'this.#options.doubted(ref);',
     to: '',
-    seed: 6_770,
+    seed: 10_095,
   },
   {
     invariant: 'finalizers of the hub API server are not copied',
@@ -77,8 +77,8 @@ const mutants: Mutant[] = [
   {
     invariant: 'a local change of a copy is reverted',
     file: 'argocd/writing/copy-keeper.ts',
-    from: '(now === undefined || this.hasFailed(ref) || this.#options.hasDrifted(now, desired))',
-    to: '(now === undefined || this.hasFailed(ref))',
+    from: 'if (now === undefined || isRestored || this.hasFailed(ref) || this.#options.hasDrifted(now, desired)) {',
+    to: 'if (now === undefined || isRestored || this.hasFailed(ref)) {',
   },
   {
     invariant: 'an operation does not count as done before the agent has received it',
@@ -117,7 +117,7 @@ const mutants: Mutant[] = [
       from: 'this.#reported.has(across(kind, id))',
       to: "this.#reported.has(id.replace(/.*\\//, ''))",
     },
-    seed: 14_551,
+    seed: 19_080,
   },
   {
     invariant: 'a copy that reappears after its deletion is deleted again',

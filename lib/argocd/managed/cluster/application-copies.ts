@@ -368,7 +368,9 @@ export class ApplicationCopies implements AgentKind<CopySync> {
   #tellOfWait(ref: ObjectRef, message: ApplicationMessage): void {
     const failure = this.#keeper.failureOf(ref);
     const source = sourceUidOf(message.object);
-    if (failure !== undefined && isState(message) && copiedFrom(this.#view.get(ref)) !== source) {
+    const desired = this.#keeper.desired(ref);
+    const isNext = copiedFrom(this.#view.get(ref)) !== source && (!desired || sourceUidOf(desired.object) !== source);
+    if (failure !== undefined && isState(message) && isNext) {
       this.#reporter.problem(ref, failure, source);
     }
   }
