@@ -117,7 +117,7 @@ const mutants: Mutant[] = [
       from: 'this.#reported.has(across(kind, id))',
       to: "this.#reported.has(id.replace(/.*\\//, ''))",
     },
-    seed: 19_080,
+    seed: 20_150,
   },
   {
     invariant: 'a copy that reappears after its deletion is deleted again',
