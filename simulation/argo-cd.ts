@@ -2,7 +2,7 @@ import {
   beginOperation,
   endOperation,
   isOperating,
-  resourcesFinalizer,
+  removesWorkload,
   takeFinalizer,
 } from '../e2e/application-controller/rules.ts';
 import { type Application, annotations } from '../lib/argocd/index.ts';
@@ -78,7 +78,7 @@ export class ArgoCD {
       }
       const patch = takeFinalizer(app);
       if (patch !== undefined) {
-        if (hasResourcesFinalizer(app) && !hasResourcesFinalizer(patch as unknown as Application)) {
+        if (removesWorkload(app)) {
           this.#world.removesWorkload(app);
         }
         this.#cluster.patch(ref, patch);
@@ -144,13 +144,6 @@ export class ArgoCD {
     }
     this.#cluster.patch(ref, endOperation(app, this.#time.timestamp(), revisionOf(state.operation)));
   }
-}
-
-/** Whether Argo CD has to remove what the Application deployed before the object may go. */
-export function hasResourcesFinalizer({ metadata }: Pick<Application, 'metadata'>): boolean {
-  return (metadata.finalizers ?? []).some(
-    (one) => one === resourcesFinalizer || one.startsWith(`${resourcesFinalizer}/`),
-  );
 }
 
 /** The commit that an operation is to deploy, which names it here. */

@@ -1,25 +1,17 @@
-import { type Application, annotations } from '../lib/argocd/index.ts';
-import { hasResourcesFinalizer } from './argo-cd.ts';
+import { hasResourcesFinalizer } from '../e2e/application-controller/rules.ts';
+import { WorkloadBook } from '../e2e/application-controller/workloads.ts';
+import type { Application } from '../lib/argocd/index.ts';
 import type { SimulatedCluster } from './cluster.ts';
 import type { Layout } from './layout.ts';
 
 const most = 5;
 
-/**
- * The book of what Applications deployed. Argo CD removes that with an Application which has its finalizer when it is deleted;
- * nobody may bring that about but a user: by deleting this very Application on its cluster, or by taking the hub's, with the
- * finalizer, from this cluster. What a user took away without the finalizer leaves its workload behind.
- */
+/** Keeps a {@link WorkloadBook} of what happens in a history, and holds the simulated Argo CD to it. */
 export class Workloads {
   readonly #agentOf: Layout['agentOf'];
   /** Which agent has each Application of the hub, by uid. */
   readonly #owners = new Map<string, string | undefined>();
-  /** `agent/uid` of each Application of the hub that left an agent while it had the finalizer. */
-  readonly #asked = new Set<string>();
-  /** Which Applications of the hub each Application of a cluster was a copy of, by its uid. */
-  readonly #sources = new Map<string, Set<string>>();
-  /** Uids of Applications that users deleted where they deploy. */
-  readonly #deletedByUsers = new Set<string>();
+  readonly #book = new WorkloadBook();
   readonly #problems = new Set<string>();
   #isUserActing = false;
 
@@ -46,13 +38,11 @@ export class Workloads {
   /** Follows the Applications that deploy on this cluster. */
   follow(cluster: SimulatedCluster): void {
     cluster.of('Application').watch(({ old, now }) => {
-      const { uid = '', annotations: marks, deletionTimestamp } = (now ?? old)?.metadata ?? { name: '' };
-      const source = marks?.[annotations.sourceUid];
-      if (source !== undefined) {
-        this.#sources.set(uid, (this.#sources.get(uid) ?? new Set()).add(source));
-      }
+      const object = (now ?? old) as Application;
+      this.#book.follow(object);
+      const { uid = '', deletionTimestamp } = object.metadata;
       if (this.#isUserActing && deletionTimestamp !== undefined && old?.metadata.deletionTimestamp === undefined) {
-        this.#deletedByUsers.add(uid);
+        this.#book.deleted(uid);
       }
     });
   }
@@ -60,10 +50,9 @@ export class Workloads {
   /** Argo CD on the agent's cluster removes what an Application deployed. */
   removed(agent: string, { metadata }: Application): void {
     const { uid = '', namespace, name } = metadata;
-    const sources = [...(this.#sources.get(uid) ?? [])];
-    if (!this.#deletedByUsers.has(uid) && !sources.some((source) => this.#asked.has(`${agent}/${source}`))) {
+    if (!this.#book.isAsked(agent, uid)) {
       this.#problems.add(
-        `${agent}: the workload of ${namespace}/${name} (${uid}, copy of ${sources}) is removed unasked`,
+        `${agent}: the workload of ${namespace}/${name} (${uid}, copy of ${this.#book.sourcesOf(uid)}) is removed unasked`,
       );
     }
   }
@@ -74,7 +63,7 @@ export class Workloads {
     const owner = isGone || deletionTimestamp !== undefined ? undefined : this.#agentOf(object);
     this.#owners.set(uid, owner);
     if (before !== undefined && before !== owner && hasResourcesFinalizer(object)) {
-      this.#asked.add(`${before}/${uid}`);
+      this.#book.ask(before, uid);
     }
   }
 }

@@ -16,7 +16,7 @@ import {
   rfc3339,
   WorkQueue,
 } from '../../lib/kube/index.ts';
-import { beginOperation, compare, endOperation, isOperating, report, takeFinalizer } from './rules.ts';
+import { beginOperation, compare, endOperation, isOperating, removesWorkload, report, takeFinalizer } from './rules.ts';
 
 /** An Application, as far as a {@link PlayedApplicationController} looks into it. */
 export type PlayedApplication = Application & KubeObject;
@@ -32,6 +32,8 @@ export interface PlayedControllerOptions {
   readonly isCollectingGarbage?: boolean;
   /** How long a sync lasts. Default: it ends at once. */
   readonly syncMs?: () => number;
+  /** Gets every state of an Application that it sees. */
+  readonly seen?: (application: PlayedApplication) => void;
 }
 
 /**
@@ -83,7 +85,10 @@ export class PlayedApplicationController {
       backoff: { initialMs: 50, maxMs: 500 },
       handler: (key) => this.#reconcile(key),
     });
-    const note = (one: PlayedApplication) => this.#queue.add(keyOf(one));
+    const note = (one: PlayedApplication) => {
+      options.seen?.(one);
+      this.#queue.add(keyOf(one));
+    };
     this.#informer.subscribe({
       added: note,
       updated: (_, now) => note(now),
@@ -107,6 +112,11 @@ export class PlayedApplicationController {
   /** The deeds of a kind. */
   did(kind: DeedKind): Deed[] {
     return this.deeds.filter((one) => one.kind === kind);
+  }
+
+  /** The Applications whose workloads it removed, as they were before. */
+  get removedWorkloads(): PlayedApplication[] {
+    return this.did('finalized').flatMap(({ application }) => (removesWorkload(application) ? [application] : []));
   }
 
   /** Keeps operations from ending, unless they are terminated. */

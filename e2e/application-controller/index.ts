@@ -6,3 +6,5 @@ export {
   PlayedApplicationController,
   type PlayedControllerOptions,
 } from './application-controller.ts';
+export { hasResourcesFinalizer } from './rules.ts';
+export { WorkloadBook } from './workloads.ts';

@@ -136,4 +136,21 @@ export function takeFinalizer({ metadata }: Application): MergePatch | undefined
   return taken && { metadata: { finalizers: finalizers.filter((each) => !taken.includes(each)) } };
 }
 
+/** Whether Argo CD has to remove what the Application deployed before the object may go. */
+export function hasResourcesFinalizer({
+  metadata,
+}: {
+  readonly metadata: { readonly finalizers?: readonly string[] | undefined };
+}): boolean {
+  return (metadata.finalizers ?? []).some(
+    (one) => one === resourcesFinalizer || one.startsWith(`${resourcesFinalizer}/`),
+  );
+}
+
+/** Whether the next write of {@link takeFinalizer} comes after Argo CD has removed what the Application deployed. */
+export function removesWorkload(application: Application): boolean {
+  const left = takeFinalizer(application)?.metadata as Application['metadata'] | undefined;
+  return left !== undefined && hasResourcesFinalizer(application) && !hasResourcesFinalizer({ metadata: left });
+}
+
 const historyOf = (status: object) => ((status as { history?: Deployed[] }).history ?? []) as readonly Deployed[];
