@@ -1,8 +1,6 @@
-import { cp, rm } from 'node:fs/promises';
-import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { application, namespace, type Pair, pairApplications, startPair } from '../e2e/pair/index.ts';
-import { type Cluster, startCluster } from '../e2e/testbed/index.ts';
+import { type Cluster, saveStorage, startCluster } from '../e2e/testbed/index.ts';
 import { until } from '../lib/base/testing.ts';
 import { configMaps, namespaces } from '../lib/kube/index.ts';
 
@@ -25,33 +23,19 @@ const revision = async () => ((await copy())?.spec as Spec | undefined)?.source.
 const version = async () => (await copy())?.metadata.resourceVersion;
 const logs = () => ({ details: () => pair.agent.output.slice(-3_000) });
 
-async function whileStopped(cluster: Cluster, work: () => Promise<void>): Promise<void> {
-  await cluster.apiServer.kill();
-  await cluster.etcd.kill();
-  await work();
-  await cluster.etcd.start();
-  await cluster.etcd.ready();
-  await cluster.apiServer.start();
-  await cluster.apiServer.ready();
-}
-
 test('after a restore of its cluster the agent brings the copy up to date, and reports what becomes of it', async () => {
   const { hub, managed } = pair;
   const key = { namespace: pair.name, name: 'shop' };
   await hub.client.create(pairApplications, application({ ...key, spec: { source: source('v1') } }));
   await until('there is a copy', async () => (await revision()) === 'v1', logs());
-  const data = join(managed.dir, 'etcd');
-  await whileStopped(managed, () => cp(data, `${data}.saved`, { recursive: true }));
+  const restore = await saveStorage(managed);
   for (let i = 0; i < 300; i++) {
     await managed.client.create(configMaps, { metadata: { namespace: 'default', name: `filler-${i}` } });
   }
   await hub.client.mergePatch(pairApplications, key, { spec: { source: source('v2') } });
   await until('the copy has v2', async () => (await revision()) === 'v2', logs());
   const before = await version();
-  await whileStopped(managed, async () => {
-    await rm(data, { recursive: true });
-    await cp(`${data}.saved`, data, { recursive: true });
-  });
+  await restore();
   await until('the copy has v2 again', async () => (await revision()) === 'v2', logs());
   expect(Number(await version()), 'the versions went back').toBeLessThan(Number(before));
 
