@@ -1,15 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isNotFound, isRetryable, type KubeClient } from '../../lib/kube/index.ts';
-import { type Deed, PlayedApplicationController } from '../application-controller/index.ts';
+import { type Deed, PlayedApplicationController, type WorkloadBook } from '../application-controller/index.ts';
 import { namespace } from '../pair/index.ts';
 import type { Random } from '../random/index.ts';
-import type { GoneCopy, OperationRun } from './invariants.ts';
+import { isRefused } from './admission.ts';
+import type { GoneCopy, OperationRun, RemovedWorkload } from './invariants.ts';
 
 /** How a {@link BusyController} works. */
 export interface BusyControllerOptions {
   readonly agent: string;
   readonly client: KubeClient;
   readonly random: Random;
+  /** Gets what is a copy of what. */
+  readonly workloads?: WorkloadBook;
 }
 
 /** The played application controller of an agent's cluster, whose syncs take a while, and which can be made busy. */
@@ -18,10 +21,15 @@ export class BusyController {
   readonly #played: PlayedApplicationController;
 
   constructor(options: BusyControllerOptions) {
-    const { client, random } = options;
+    const { client, random, workloads } = options;
     this.#options = options;
-    const syncMs = () => random.integer(10, 800);
-    this.#played = new PlayedApplicationController({ client, namespace, syncMs, isCollectingGarbage: true });
+    this.#played = new PlayedApplicationController({
+      client,
+      namespace,
+      syncMs: () => random.integer(10, 800),
+      isCollectingGarbage: true,
+      ...(workloads && { seen: (application) => workloads.follow(application) }),
+    });
   }
 
   /** Works until aborted. */
@@ -43,6 +51,18 @@ export class BusyController {
     return this.#played.did('gone').map(({ application: { metadata } }: Deed) => {
       const { name, uid = '', annotations } = metadata;
       return { agent: this.#options.agent, name, uid, sourceUid: annotations?.['argocd.argoproj.io/source-uid'] ?? '' };
+    });
+  }
+
+  /** Every workload that it removed, as Argo CD does for an Application with its finalizer. */
+  get removedWorkloads(): RemovedWorkload[] {
+    return this.#played.removedWorkloads.map(({ metadata: { name, uid = '', annotations } }) => {
+      return {
+        agent: this.#options.agent,
+        name,
+        uid,
+        sourceUid: annotations?.['argocd.argoproj.io/source-uid'] ?? uid,
+      };
     });
   }
 
@@ -68,7 +88,7 @@ export class BusyController {
 
 /** Load that an outage prevents is not made up for. */
 function passOver(error: unknown): void {
-  if (!isRetryable(error) && !isNotFound(error)) {
+  if (!isRetryable(error) && !isNotFound(error) && !isRefused(error)) {
     throw error;
   }
 }

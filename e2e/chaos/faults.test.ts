@@ -6,6 +6,7 @@ const targets: FaultPlan['targets'] = {
   principal: ['principal1', 'principal2'],
   agent: ['cluster1'],
   cluster: ['hub', 'cluster1'],
+  'place of copies': ['hub', 'cluster1'],
   hub: ['hub'],
   pair: ['the hubs'],
   fleet: ['the fleet'],
@@ -26,7 +27,7 @@ test('all kinds of what there is are drawn, within the time, and none of what th
   expect(
     drawFaults(new Random(1), {
       ...plan,
-      targets: { principal: [], agent: [], cluster: [], hub: [], pair: [], fleet: [] },
+      targets: { principal: [], agent: [], cluster: [], 'place of copies': [], hub: [], pair: [], fleet: [] },
     }),
   ).toEqual([]);
 });

@@ -17,6 +17,9 @@ export const faultKinds = {
   'kill API server': { of: 'cluster', weight: 2, forMs: [0, 2_000] },
   'kill etcd': { of: 'cluster', weight: 1, forMs: [0, 2_000] },
   'forget history': { of: 'cluster', weight: 1, forMs: [0, 0] },
+  'refuse statuses': { of: 'cluster', weight: 2, forMs: [5_000, 20_000] },
+  'refuse operations': { of: 'cluster', weight: 2, forMs: [5_000, 20_000] },
+  'refuse copies': { of: 'place of copies', weight: 2, forMs: [5_000, 20_000] },
   'cut the hubs off from each other': { of: 'pair', weight: 2, forMs: [1_000, 10_000] },
   'cut hub off from the Lease': { of: 'hub', weight: 2, forMs: [2_000, 16_000] },
   'new certificate for agent': { of: 'agent', weight: 1, forMs: [0, 0] },
@@ -25,7 +28,7 @@ export const faultKinds = {
 } as const satisfies Record<string, { of: FaultTarget; weight: number; forMs: readonly [number, number] }>;
 
 /** What a fault happens to. */
-export type FaultTarget = 'principal' | 'agent' | 'cluster' | 'hub' | 'pair' | 'fleet';
+export type FaultTarget = 'principal' | 'agent' | 'cluster' | 'place of copies' | 'hub' | 'pair' | 'fleet';
 
 /** The name of one of {@link faultKinds}. */
 export type FaultKind = keyof typeof faultKinds;

@@ -1,12 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { events, isNotFound } from '../../lib/kube/index.ts';
 import { haAdminClient } from '../../lib/wire/index.ts';
-import { type ArgoObject, namespace, pairApplicationSets, pairApplications } from '../pair/index.ts';
+import { type ArgoObject, namespace, pairApplicationSets, pairApplications, pairAppProjects } from '../pair/index.ts';
 import type { Random } from '../random/index.ts';
 import type { Cluster } from '../testbed/index.ts';
 import { persist } from '../testbed/index.ts';
+import { untilAdmitted } from './admission.ts';
 import { generatedBy } from './application-sets.ts';
-import type { Ledger } from './ledger.ts';
+import { keptOutLabel, type Ledger } from './ledger.ts';
 import type { ChaosStage, StagedHub, StagedPrincipal } from './stage.ts';
 import type { Users } from './users.ts';
 
@@ -28,6 +29,7 @@ export interface HubOperatorOptions {
   readonly ledger: Ledger;
   /** Of ApplicationSets. */
   readonly sets: Ledger;
+  readonly projects: Ledger;
   readonly random: Random;
   readonly log: (line: string) => void;
 }
@@ -75,6 +77,7 @@ export class HubOperator {
 
   async #planned(): Promise<void> {
     const { stage, users, log } = this.#options;
+    const former = stage.active;
     await users.pause();
     await stage.active.setController.end('SIGTERM');
     const pausedAt = performance.now();
@@ -85,6 +88,7 @@ export class HubOperator {
     await this.#takeOver(Number.POSITIVE_INFINITY);
     this.planned++;
     users.resume();
+    await this.#cleanUp(former, isKeptOut);
   }
 
   async #unplanned(): Promise<void> {
@@ -99,7 +103,15 @@ export class HubOperator {
     this.unplanned++;
     users.resume();
     await former.cluster.apiServer.restart();
-    await this.#cleanUp(taken, former);
+    const known = new Set(
+      taken.flatMap(({ metadata: { deletionTimestamp, namespace, name } }) =>
+        deletionTimestamp === undefined ? [`${namespace}/${name}`] : [],
+      ),
+    );
+    await this.#cleanUp(
+      former,
+      (one) => isKeptOut(one) || !known.has(`${one.metadata.namespace}/${one.metadata.name}`),
+    );
     for (const { part } of former.principals) {
       part.release();
     }
@@ -107,27 +119,29 @@ export class HubOperator {
 
   /** Promotes the standby, and takes what it has for what users want. Returns that. */
   async #takeOver(knownAt: number): Promise<readonly ArgoObject[]> {
-    const { stage, ledger, sets } = this.#options;
+    const { stage, ledger, sets, projects } = this.#options;
     const { standby } = stage;
     if (standby === undefined) {
       throw new Error('there is no other hub');
     }
     await this.#order(standby, 'promote');
     const { client } = standby.cluster;
-    const [seen, seenSets] = await Promise.all([
+    const [seen, seenSets, seenProjects] = await Promise.all([
       persist(() => client.list(pairApplications)),
       persist(() => client.list(pairApplicationSets)),
+      persist(() => client.list(pairAppProjects, { namespace })),
     ]);
     standby.setController.start();
     stage.turn();
     this.#inStepAt = 0;
     ledger.excuseOperations();
     for (const { name } of stage.agents.filter(({ mode }) => mode === 'managed')) {
-      for (const [wanted, there] of [
-        [ledger, seen],
-        [sets, seenSets],
+      const inIts = ({ metadata }: ArgoObject) => metadata.namespace === name;
+      for (const [wanted, own] of [
+        [ledger, seen.filter(inIts)],
+        [sets, seenSets.filter(inIts)],
+        [projects, seenProjects],
       ] as const) {
-        const own = there.filter(({ metadata }) => metadata.namespace === name);
         const takeover = wanted.moved(name, own, knownAt);
         this.findings.push(...takeover.lost);
         this.undone += takeover.undone;
@@ -136,13 +150,14 @@ export class HubOperator {
     return seen;
   }
 
-  /** What is on the hub that died, and on no other one, is deleted there by hand: docs/second-hub.md. */
-  async #cleanUp(taken: readonly ArgoObject[], former: StagedHub): Promise<void> {
-    const stays = taken.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
-    const known = new Set(stays.map(({ metadata: { namespace, name } }) => `${namespace}/${name}`));
+  /**
+   * Deletes by hand on the hub that was active: what no other hub has, or what the label keeps to that hub alone:
+   * docs/second-hub.md.
+   */
+  async #cleanUp(former: StagedHub, isItsAlone: (one: ArgoObject) => boolean): Promise<void> {
     for (const { name: agent } of this.#options.stage.agents.filter(({ mode }) => mode === 'managed')) {
       const there = await persist(() => former.cluster.client.list(pairApplications, { namespace: agent }));
-      for (const { metadata } of there.filter(({ metadata: { name } }) => !known.has(`${agent}/${name}`))) {
+      for (const { metadata } of there.filter(isItsAlone)) {
         await this.#deleteByHand(former.cluster, { namespace: agent, name: metadata.name }, agent);
       }
     }
@@ -180,8 +195,8 @@ export class HubOperator {
       }
     };
     const free = { metadata: { uid, finalizers: null } };
-    await persist(() => client.mergePatch(pairApplications, key, free)).catch(gone);
-    await persist(() => client.delete(pairApplications, key, { uid })).catch(gone);
+    await untilAdmitted(() => client.mergePatch(pairApplications, key, free)).catch(gone);
+    await untilAdmitted(() => client.delete(pairApplications, key, { uid })).catch(gone);
   }
 
   /** Orders it from one principal after the other, until all that run have done it. */
@@ -260,3 +275,5 @@ export class HubOperator {
     }
   }
 }
+
+const isKeptOut = ({ metadata }: ArgoObject) => metadata.labels?.[keptOutLabel] === 'true';

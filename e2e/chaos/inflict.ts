@@ -1,4 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { namespace } from '../pair/index.ts';
+import { type Refusal, refuse } from './admission.ts';
 import type { Fault } from './faults.ts';
 import type { ChaosStage, StagedAgent, StagedPrincipal } from './stage.ts';
 
@@ -15,6 +17,12 @@ export async function inflict(fault: Fault, stage: ChaosStage): Promise<void> {
   const principal = () => principalOf(stage, target);
   const agent = () => agentOf(stage, target);
   const hub = () => named(stage.hubs, ({ name }) => name === target, target);
+  const refusing = async (refusal: Refusal) => {
+    const isHub = stage.hubs.some(({ name }) => name === target);
+    const admit = await refuse(clusterOf(stage, target).client, refusal, placesOf(stage, refusal, isHub));
+    await sleep(forMs);
+    await admit();
+  };
   switch (kind) {
     case 'kill principal':
       return during(
@@ -88,6 +96,12 @@ export async function inflict(fault: Fault, stage: ChaosStage): Promise<void> {
       );
     case 'forget history':
       return clusterOf(stage, target).compactHistory();
+    case 'refuse statuses':
+      return refusing('statuses');
+    case 'refuse operations':
+      return refusing('operations');
+    case 'refuse copies':
+      return refusing('copies');
     case 'cut the hubs off from each other':
       return during(
         () => stage.hubs.map(({ followWay }) => followWay?.refuse()),
@@ -105,6 +119,12 @@ export async function inflict(fault: Fault, stage: ChaosStage): Promise<void> {
     case 'new authority':
       return stage.trust.change(() => sleep(forMs));
   }
+}
+
+/** Where Applications are on a hub or another cluster; of copies: only where no user has sources. */
+function placesOf({ agents }: ChaosStage, refusal: Refusal, isHub: boolean): string[] {
+  const places = agents.filter(({ mode }) => refusal !== 'copies' || mode === 'autonomous');
+  return isHub ? places.map(({ name }) => name) : [namespace];
 }
 
 /** A process that is killed leaves its connections to the networks in front of it: they are cut as its kernel cuts them. */

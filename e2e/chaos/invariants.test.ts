@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import type { ArgoObject } from '../pair/index.ts';
+import { openProject } from './app-projects.ts';
 import { generatedBy, newSet, setName } from './application-sets.ts';
 import { type ChaosView, checkInvariants, type Invariant, type SeenAgent } from './invariants.ts';
 import { Ledger, type RequestedOperation } from './ledger.ts';
@@ -31,6 +32,7 @@ const asked: RequestedOperation = {
 interface Scene {
   readonly ledger: Ledger;
   readonly sets: Ledger;
+  readonly projects: Ledger;
   readonly managed: SeenAgent & { onHub: ArgoObject[]; onCluster: ArgoObject[] };
   readonly autonomous: SeenAgent & { onHub: ArgoObject[]; onCluster: ArgoObject[] };
   view: { -readonly [Key in keyof ChaosView]: ChaosView[Key] };
@@ -38,7 +40,7 @@ interface Scene {
 
 /** A managed agent with Application `web` and those of an ApplicationSet, and an autonomous one with `shop`, all as it must be. */
 function scene(): Scene {
-  const [ledger, sets] = [new Ledger(), new Ledger()];
+  const [ledger, sets, projects] = [new Ledger(), new Ledger(), new Ledger()];
   const made = { ...newSet('cluster1'), metadata: { namespace: 'cluster1', name: setName, uid: 'set-uid' } };
   sets.want({ agent: 'cluster1', name: setName, uid: 'set-uid', spec: structuredClone(made.spec) });
   const generated = generatedBy(sets);
@@ -48,6 +50,8 @@ function scene(): Scene {
   ledger.operations.push({ ...asked });
   const copy = { ...spec('v1'), destination: { name: 'in-cluster', namespace: 'default' } };
   const mirror = { ...own, project: 'cluster2-default', destination: { name: 'cluster2', namespace: 'default' } };
+  const project = { metadata: { name: 'team-cluster1', uid: 'team-uid' }, spec: openProject('cluster1') };
+  projects.want({ agent: 'cluster1', name: 'team-cluster1', uid: 'team-uid', spec: openProject('cluster1') });
   const agent = { holder: 'replica-1', isConnected: true };
   const managed = {
     ...agent,
@@ -72,8 +76,13 @@ function scene(): Scene {
     agents: [managed, autonomous],
     generated,
     sets: [made],
+    projects: {
+      onHub: [project],
+      onClusters: new Map([['cluster1', [structuredClone(project)]]]),
+    },
     runs: [{ agent: 'cluster1', name: 'web', id: 'sync-1' }],
     goneCopies: [],
+    removedWorkloads: [],
     replicas: ['replica-1', 'replica-2'],
     running: 2,
     unhealthy: [],
@@ -84,12 +93,12 @@ function scene(): Scene {
     unanswered: [],
     wrongAnswers: [],
   };
-  return { ledger, sets, managed, autonomous, view };
+  return { ledger, sets, projects, managed, autonomous, view };
 }
 
 test('nothing is found where all is well', () => {
-  const { ledger, sets, view } = scene();
-  expect(checkInvariants(ledger, sets, view)).toEqual([]);
+  const { view, ...ledgers } = scene();
+  expect(checkInvariants(ledgers, view)).toEqual([]);
   expect(verdictText({ seed: 7, findings: [], counts: [], quietSeconds: 1 })).toContain('Everything is as it must be');
 });
 
@@ -193,6 +202,82 @@ const faults: readonly (readonly [what: string, put: (scene: Scene) => void, fou
     /copy web \(copy-0\) was deleted while its source was wanted/,
   ],
   [
+    'a workload was removed with a copy whose source had no finalizer when it was deleted',
+    ({ ledger, view }) => {
+      const web = { agent: 'cluster1', name: 'web', uid: 'web-1', spec: spec('v1') };
+      ledger.want({ ...web, cascades: true });
+      ledger.want({ ...web, cascades: false });
+      ledger.drop(only(ledger.of('cluster1')));
+      ledger.workloads.follow(object('web', 'copy-1', {}, 'web-1'));
+      view.removedWorkloads = [{ agent: 'cluster1', name: 'web', uid: 'copy-1', sourceUid: 'web-1' }];
+    },
+    'workloads',
+    /cluster1: the workload of web \(copy-1, of web-1\) was removed unasked/,
+  ],
+  [
+    'a workload was removed on another agent than the one that the Application left',
+    ({ ledger, view }) => {
+      ledger.drop({ agent: 'cluster1', name: 'web', uid: 'web-1', spec: spec('v1'), cascades: true });
+      ledger.workloads.follow(object('web', 'copy-3', {}, 'web-1'));
+      view.removedWorkloads = [{ agent: 'cluster3', name: 'web', uid: 'copy-3', sourceUid: 'web-1' }];
+    },
+    'workloads',
+    /cluster3: the workload of web \(copy-3, of web-1\) was removed unasked/,
+  ],
+  [
+    'the workload of what an ApplicationSet still makes was removed',
+    ({ view }) =>
+      (view.removedWorkloads = [{ agent: 'cluster1', name: 'set-1', uid: 'copy-set-1', sourceUid: 'set-1' }]),
+    'workloads',
+    /the workload of set-1 .* was removed unasked/,
+  ],
+  [
+    'what users keep out is copied',
+    ({ ledger }) => ledger.want({ agent: 'cluster1', name: 'web', uid: 'web-1', spec: spec('v1'), isKeptOut: true }),
+    'foreign',
+    /cluster1\/web is on cluster1 though users keep it out/,
+  ],
+  [
+    'what users keep out has gone from the hub',
+    ({ ledger, managed }) => {
+      ledger.want({ agent: 'cluster1', name: 'web', uid: 'web-1', spec: spec('v1'), isKeptOut: true });
+      managed.onHub.shift();
+    },
+    'lost',
+    /cluster1\/web is not on the hub/,
+  ],
+  [
+    'an edit of an AppProject is lost',
+    ({ view }) => Object.assign(only(view.projects.onHub).spec, { sourceRepos: [] }),
+    'lost',
+    /AppProject team-cluster1: an edit is lost: sourceRepos/,
+  ],
+  [
+    'an AppProject that is locked down still permits sources on its cluster',
+    ({ projects, view }) => {
+      const locked = { ...openProject('cluster1'), sourceRepos: [] };
+      projects.want({ agent: 'cluster1', name: 'team-cluster1', uid: 'team-uid', spec: locked });
+      Object.assign(only(view.projects.onHub).spec, locked);
+    },
+    'projects',
+    /cluster1: AppProject team-cluster1 permits the sources \["\*"\] instead of \[\]/,
+  ],
+  [
+    'an AppProject that names no destination is still on a cluster',
+    ({ projects }) => {
+      const locked = { ...openProject('cluster1'), destinations: [] };
+      projects.want({ agent: 'cluster1', name: 'team-cluster1', uid: 'team-uid', spec: locked });
+    },
+    'projects',
+    /cluster1: AppProject team-cluster1 is there/,
+  ],
+  [
+    'an AppProject that is open is not on its cluster',
+    ({ view }) => (view.projects = { ...view.projects, onClusters: new Map() }),
+    'projects',
+    /cluster1: AppProject team-cluster1 is not there/,
+  ],
+  [
     'a condition is left',
     ({ managed }) => Object.assign(only(managed.onHub).status ?? {}, { conditions: [{ type: 'AgentWarning' }] }),
     'conditions',
@@ -250,19 +335,20 @@ const faults: readonly (readonly [what: string, put: (scene: Scene) => void, fou
 test.each(faults)('%s: the checker names it', (_, put, invariant, says) => {
   const stage = scene();
   put(stage);
-  const findings = checkInvariants(stage.ledger, stage.sets, stage.view);
+  const findings = checkInvariants(stage, stage.view);
   const named = findings.filter((one) => one.invariant === invariant);
   expect(named.map(({ what }) => what).join('\n')).toMatch(says);
   expect(verdictText({ seed: 7, findings, counts: [], quietSeconds: 1 })).toMatch(says);
 });
 
 test('what users did themselves is no fault', () => {
-  const { ledger, sets, view, managed } = scene();
+  const { view, managed, ...ledgers } = scene();
+  const { ledger } = ledgers;
   // The copy was deleted by a user: it may be made again and its sync repeated.
   ledger.meddle('cluster1', 'web', 'copy-0');
   view.goneCopies = [{ agent: 'cluster1', name: 'web', uid: 'copy-0', sourceUid: 'web-1' }];
   view.runs = [...view.runs, ...view.runs];
-  expect(checkInvariants(ledger, sets, view)).toEqual([]);
+  expect(checkInvariants(ledgers, view)).toEqual([]);
   // The Application was deleted: its sync need not have happened, its copy goes with it.
   const web = ledger.find('cluster1', 'web');
   ledger.drop(web ?? { agent: '', name: '', uid: '', spec: {} });
@@ -274,14 +360,15 @@ test('what users did themselves is no fault', () => {
     // The ApplicationSet has lost that element.
     { agent: 'cluster1', name: 'set-3', uid: 'copy-3', sourceUid: 'set-3' },
   ];
-  expect(checkInvariants(ledger, sets, view)).toEqual([]);
+  expect(checkInvariants(ledgers, view)).toEqual([]);
 });
 
 test('a sync whose request had no answer may have been lost, and runs at most once', () => {
-  const { ledger, sets, view } = scene();
+  const { view, ...ledgers } = scene();
+  const { ledger } = ledgers;
   ledger.operations[0] = { ...asked, isAccepted: false };
   view.runs = [];
-  expect(checkInvariants(ledger, sets, view)).toEqual([]);
+  expect(checkInvariants(ledgers, view)).toEqual([]);
   view.runs = ['sync-1', 'sync-1'].map((id) => ({ agent: 'cluster1', name: 'web', id }));
-  expect(checkInvariants(ledger, sets, view).map((one) => one.invariant)).toEqual(['twice']);
+  expect(checkInvariants(ledgers, view).map((one) => one.invariant)).toEqual(['twice']);
 });

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ArgoObject } from '../pair/index.ts';
+import { projectProblem } from './app-projects.ts';
 import { isGenerated } from './application-sets.ts';
 import type { ChaosMember, Ledger, WantedApplication } from './ledger.ts';
 
@@ -12,6 +13,8 @@ export const invariants = {
   operations: 'what was asked for is done',
   twice: 'nothing is done twice',
   taken: 'no copy was taken away that its source still has',
+  workloads: 'no workload was removed that nobody asked to remove',
+  projects: 'clusters have the AppProjects as users left them',
   conditions: 'no condition of trouble is left',
   holds: 'every agent is held by one live replica',
   healthy: 'every health endpoint says yes',
@@ -63,6 +66,9 @@ export interface GoneCopy {
   readonly sourceUid: string;
 }
 
+/** What an Application had deployed was removed with it. */
+export type RemovedWorkload = GoneCopy;
+
 /** Memory of a process over all its runs. */
 export interface SeenMemory {
   readonly name: string;
@@ -75,6 +81,7 @@ export interface SeenApplications<Agent extends SeenSides = SeenSides> {
   readonly agents: readonly Agent[];
   readonly runs: readonly OperationRun[];
   readonly goneCopies: readonly GoneCopy[];
+  readonly removedWorkloads?: readonly RemovedWorkload[];
   /** What ApplicationSets have to make. */
   readonly generated?: readonly WantedApplication[];
 }
@@ -94,6 +101,11 @@ export interface ChaosView extends SeenApplications<SeenAgent> {
   readonly failovers: readonly string[];
   /** ApplicationSets of the active hub; their agent is the one of their namespace. */
   readonly sets: readonly ArgoObject[];
+  /** AppProjects of the active hub, and of each managed agent's cluster by the agent's name. */
+  readonly projects: {
+    readonly onHub: readonly ArgoObject[];
+    readonly onClusters: ReadonlyMap<string, readonly ArgoObject[]>;
+  };
   /** All Applications and ApplicationSets of the hubs; undefined with one hub. */
   readonly both: { readonly active: readonly ArgoObject[]; readonly standby: readonly ArgoObject[] } | undefined;
   /** Live access that did not answer now. */
@@ -102,21 +114,35 @@ export interface ChaosView extends SeenApplications<SeenAgent> {
   readonly wrongAnswers: readonly string[];
 }
 
+/** What users want, by kind. */
+export interface Ledgers {
+  /** Of Applications. */
+  readonly ledger: Ledger;
+  /** Of ApplicationSets. */
+  readonly sets: Ledger;
+  /** Of AppProjects. */
+  readonly projects: Ledger;
+}
+
 /**
- * Compares what there is with what the users want: `ledger` of Applications, `sets` of ApplicationSets. Nothing is found when all is
- * as it must be.
+ * Compares what there is with what the users want: `ledger` of Applications, `sets` of ApplicationSets, `projects` of AppProjects.
+ * Nothing is found when all is as it must be.
  */
-export function checkInvariants(ledger: Ledger, sets: Ledger, view: ChaosView): ChaosFinding[] {
+export function checkInvariants({ ledger, sets, projects }: Ledgers, view: ChaosView): ChaosFinding[] {
   const found = checkApplications(ledger, view);
   const say = (invariant: Invariant, what: string, isFinal = false) => found.push({ invariant, what, isFinal });
   const sayAll = (invariant: Invariant, all: readonly string[], isFinal = false) =>
     found.push(...all.map((what) => ({ invariant, what, isFinal })));
-  for (const { agent, name, uid, spec } of sets.wanted) {
-    const found = view.sets.find(({ metadata }) => metadata.namespace === agent && metadata.name === name);
-    if (found?.metadata.uid !== uid) {
-      say('lost', `ApplicationSet ${agent}/${name} is ${found?.metadata.uid} on the hub instead of ${uid}`);
-    } else if (!isDeepStrictEqual(found.spec, spec)) {
-      say('lost', `ApplicationSet ${agent}/${name}: an edit is lost: ${differing(spec, found.spec)}`);
+  for (const wanted of sets.wanted) {
+    const isIt = ({ metadata }: ArgoObject) => metadata.namespace === wanted.agent && metadata.name === wanted.name;
+    checkKept(`ApplicationSet ${wanted.agent}/${wanted.name}`, wanted, view.sets.find(isIt), say);
+  }
+  for (const wanted of projects.wanted) {
+    const isIt = ({ metadata }: ArgoObject) => metadata.name === wanted.name;
+    checkKept(`AppProject ${wanted.name}`, wanted, view.projects.onHub.find(isIt), say);
+    const problem = projectProblem(wanted, view.projects.onClusters.get(wanted.agent)?.find(isIt));
+    if (problem !== undefined) {
+      say('projects', `${wanted.agent}: ${problem}`);
     }
   }
   for (const agent of view.agents) {
@@ -158,7 +184,23 @@ export function checkApplications(ledger: Ledger, seen: SeenApplications): Chaos
       say('taken', `${agent}: copy ${name} (${uid}) was deleted while its source was wanted`, true);
     }
   }
+  for (const { agent, name, uid, sourceUid } of seen.removedWorkloads ?? []) {
+    const isExcused = isGenerated(name) && !onHub.has(sourceUid);
+    if (!isExcused && !ledger.workloads.isAsked(agent, uid)) {
+      const sources = ledger.workloads.sourcesOf(uid).join(', ');
+      say('workloads', `${agent}: the workload of ${name} (${uid}, of ${sources}) was removed unasked`, true);
+    }
+  }
   return found;
+}
+
+/** What users want is on the hub as they left it. */
+function checkKept(what: string, { uid, spec }: WantedApplication, found: ArgoObject | undefined, say: Say): void {
+  if (found?.metadata.uid !== uid) {
+    say('lost', `${what} is ${found?.metadata.uid} on the hub instead of ${uid}`);
+  } else if (!isDeepStrictEqual(found.spec, spec)) {
+    say('lost', `${what}: an edit is lost: ${differing(spec, found.spec)}`);
+  }
 }
 
 type Say = (invariant: Invariant, what: string, isFinal?: boolean) => void;
@@ -187,6 +229,12 @@ function checkAgent(all: readonly WantedApplication[], agent: SeenSides, say: Sa
       say('lost', `${name} is another one on ${sourceSide}: ${source.metadata.uid} instead of ${wanted.uid}`);
     } else if (!isDeepStrictEqual(source.spec, wanted.spec)) {
       say('lost', `${name}: an edit is lost on ${sourceSide}: ${differing(wanted.spec, source.spec)}`);
+    }
+    if (wanted.isKeptOut) {
+      if (copy !== undefined) {
+        say('foreign', `${name} is on ${copySide} though users keep it out`);
+      }
+      continue;
     }
     if (copy === undefined) {
       say('specs', `${name} is not on ${copySide}`);

@@ -78,3 +78,24 @@ test('an Application that is being deleted is not there any more', () => {
   expect(lost).toHaveLength(1);
   expect(ledger.isTakenAway('web-2')).toBe(true);
 });
+
+test('what the label keeps to one hub is on no other one', () => {
+  const { ledger } = wantedSoFar();
+  ledger.want({ agent: 'cluster1', name: 'web', uid: 'web-1', spec: spec('v1'), isKeptOut: true });
+  expect(ledger.moved('cluster1', [seen('web', 'v1'), seen('old', 'v1')], always).lost).toHaveLength(1);
+  ledger.want({ agent: 'cluster1', name: 'web', uid: 'web-2', spec: spec('v1'), isKeptOut: true });
+  expect(ledger.moved('cluster1', [seen('old', 'v1')], always).lost).toEqual([]);
+  expect(ledger.find('cluster1', 'web')).toBeUndefined();
+});
+
+test('a workload is asked for by the last state of what leaves, not by a hub that does not know it', () => {
+  const { ledger } = wantedSoFar();
+  const old = { agent: 'cluster1', name: 'old', uid: 'old-1', spec: spec('v1') };
+  ledger.want({ ...old, cascades: true });
+  ledger.moved('cluster1', [seen('web', 'v1')], always);
+  expect(ledger.workloads.isAsked('cluster1', 'old-1')).toBe(false);
+  ledger.keepOut({ ...old, cascades: false });
+  expect(ledger.workloads.isAsked('cluster1', 'old-1')).toBe(false);
+  ledger.keepOut({ ...old, cascades: true });
+  expect(ledger.workloads.isAsked('cluster1', 'old-1')).toBe(true);
+});

@@ -1,6 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { AgentMode } from '../../lib/auth/index.ts';
+import { hasResourcesFinalizer, WorkloadBook } from '../application-controller/index.ts';
 import type { ArgoObject } from '../pair/index.ts';
+
+/** Keeps an object out of all synchronisation if it is `true`: docs/reference/metadata.md. */
+export const keptOutLabel = 'argocd-agent.argoproj-labs.io/ignore-sync';
 
 /** What the users want of one Application, as an API server has confirmed it. */
 export interface WantedApplication {
@@ -12,6 +16,10 @@ export interface WantedApplication {
    */
   readonly uid: string;
   readonly spec: Readonly<Record<string, unknown>>;
+  /** It has Argo CD's finalizer: its workload goes with it. */
+  readonly cascades?: boolean;
+  /** It has the label that keeps it out of synchronisation: its agent has no copy of it, and no other hub has it. */
+  readonly isKeptOut?: boolean;
 }
 
 /** A sync that a user has asked the hub for. */
@@ -33,6 +41,7 @@ interface Version {
   /** When the API server had accepted it, by the monotonic clock, ms; infinite: it has not yet. */
   at: number;
   readonly spec: WantedApplication['spec'] | undefined;
+  readonly isKeptOut: boolean;
 }
 
 /** What became of an agent's Applications when another hub has taken over. */
@@ -49,6 +58,8 @@ export interface Takeover {
  */
 export class Ledger {
   readonly operations: RequestedOperation[] = [];
+  /** Who asked for workloads to go. */
+  readonly workloads = new WorkloadBook();
   /** How often each kind of edit was accepted. */
   readonly edits = new Map<string, number>();
   readonly #wanted = new Map<string, WantedApplication>();
@@ -77,19 +88,21 @@ export class Ledger {
   want(application: WantedApplication): void {
     const key = `${application.agent}/${application.name}`;
     this.#wanted.set(key, application);
-    this.#note(key, application.spec);
+    this.#note(key, application.spec, application.isKeptOut);
+  }
+
+  /** A user is about to take an Application out of synchronisation, by its label. Its copy goes. */
+  keepOut(application: WantedApplication): void {
+    this.#takeAway(application, application.cascades === true);
+    // What had begun on the copy begins anew on the next one.
+    for (const one of this.#operationsOf(application.agent, application.name)) {
+      one.mayRunAgain = true;
+    }
   }
 
   /** A user is about to delete an Application. {@link dropped} tells when that was accepted. */
-  drop({ agent, name, uid }: WantedApplication): void {
-    const key = `${agent}/${name}`;
-    this.#wanted.delete(key);
-    this.#note(key, undefined, Number.POSITIVE_INFINITY);
-    for (const gone of [uid, ...(this.#formerUids.get(key) ?? [])]) {
-      this.#takenAway.add(gone);
-    }
-    this.#formerUids.delete(key);
-    this.excuse(agent, name);
+  drop(application: WantedApplication): void {
+    this.#leave(application, application.cascades === true);
   }
 
   /** The deletion of an Application was accepted: from now on other hubs may be expected to know. */
@@ -116,7 +129,7 @@ export class Ledger {
       const isLeaving = there?.metadata.deletionTimestamp !== undefined;
       const found = isLeaving ? undefined : there;
       if (isLeaving) {
-        this.#takenAway.add(there.metadata.uid ?? '');
+        this.#takeAway(wantedOf(agent, there), hasResourcesFinalizer(there));
       }
       const since = Math.max(
         0,
@@ -125,8 +138,8 @@ export class Ledger {
       const possible = versions.slice(since);
       const isNew = versions[0] !== undefined && versions[0].at > knownAt;
       const isPossible = found
-        ? possible.some(({ spec }) => isDeepStrictEqual(spec, found.spec))
-        : isNew || possible.some(({ spec }) => spec === undefined);
+        ? possible.some(({ spec, isKeptOut }) => !isKeptOut && isDeepStrictEqual(spec, found.spec))
+        : isNew || possible.some(({ spec, isKeptOut }) => spec === undefined || isKeptOut);
       const wanted = this.#wanted.get(key);
       if (!isPossible) {
         lost.push(
@@ -139,7 +152,8 @@ export class Ledger {
       this.#versions.delete(key);
       if (found === undefined) {
         if (wanted !== undefined) {
-          this.drop(wanted);
+          // Nobody asked for its workload to go.
+          this.#leave(wanted, false);
           this.#versions.delete(key);
         }
         continue;
@@ -147,7 +161,7 @@ export class Ledger {
       if (wanted !== undefined) {
         this.#formerUids.set(key, [...(this.#formerUids.get(key) ?? []), wanted.uid]);
       }
-      this.want({ agent, name, uid: found.metadata.uid ?? '', spec: found.spec });
+      this.want(wantedOf(agent, found));
     }
     return { lost, undone };
   }
@@ -168,6 +182,7 @@ export class Ledger {
 
   /** A user is about to delete a copy or mirror that nobody but its source may take away. */
   meddle(agent: string, name: string, uid: string): void {
+    this.workloads.deleted(uid);
     this.#takenAway.add(uid);
     for (const one of this.#operationsOf(agent, name)) {
       one.isExcused = true;
@@ -184,15 +199,47 @@ export class Ledger {
     this.edits.set(edit, (this.edits.get(edit) ?? 0) + 1);
   }
 
-  #note(key: string, spec: Version['spec'], at = performance.now()): void {
+  #leave(application: WantedApplication, isCascading: boolean): void {
+    const key = `${application.agent}/${application.name}`;
+    this.#wanted.delete(key);
+    this.#note(key, undefined, false, Number.POSITIVE_INFINITY);
+    this.#takeAway(application, isCascading);
+    this.#formerUids.delete(key);
+  }
+
+  /** Nothing of it stays on its agent's cluster but the workload; that goes too if the Application cascades. */
+  #takeAway({ agent, name, uid }: WantedApplication, isCascading: boolean): void {
+    for (const gone of [uid, ...(this.#formerUids.get(`${agent}/${name}`) ?? [])]) {
+      this.#takenAway.add(gone);
+      if (isCascading) {
+        this.workloads.ask(agent, gone);
+      }
+    }
+    this.excuse(agent, name);
+  }
+
+  #note(key: string, spec: Version['spec'], isKeptOut = false, at = performance.now()): void {
     const versions = this.#versions.get(key) ?? [];
-    versions.push({ at, spec });
+    versions.push({ at, spec, isKeptOut });
     this.#versions.set(key, versions);
   }
 
   #operationsOf(agent: string, name: string): RequestedOperation[] {
     return this.operations.filter((one) => one.agent === agent && one.name === name);
   }
+}
+
+/** What users want who have written this object. */
+export function wantedOf(agent: string, object: ArgoObject): WantedApplication {
+  const { name, uid = '', labels } = object.metadata;
+  return {
+    agent,
+    name,
+    uid,
+    spec: object.spec,
+    cascades: hasResourcesFinalizer(object),
+    isKeptOut: labels?.[keptOutLabel] === 'true',
+  };
 }
 
 /** An agent of the fleet. */

@@ -1,10 +1,10 @@
 import { leases } from '../../lib/kube/index.ts';
-import { namespace, pairApplicationSets, pairApplications } from '../pair/index.ts';
+import { type ArgoObject, namespace, pairApplicationSets, pairApplications, pairAppProjects } from '../pair/index.ts';
 import type { BusyController } from './application-controller.ts';
 import { generatedBy } from './application-sets.ts';
 import type { HubOperator } from './hub-operator.ts';
 import type { ChaosView } from './invariants.ts';
-import type { Ledger } from './ledger.ts';
+import { keptOutLabel, type Ledger } from './ledger.ts';
 import type { Onlooker } from './onlooker.ts';
 import type { Part } from './part.ts';
 import type { ChaosStage } from './stage.ts';
@@ -32,16 +32,19 @@ async function complaintOf(part: Part, { standby }: ChaosStage): Promise<string 
 export async function lookAround({ stage, controllers, live, operator, sets: wanted }: Lookout): Promise<ChaosView> {
   const { active, standby } = stage;
   const { client } = active.cluster;
-  const [onHub, sets, onStandby, setsOnStandby, held, agents, unhealthy, unanswered] = await Promise.all([
-    client.list(pairApplications),
-    client.list(pairApplicationSets),
-    standby?.cluster.client.list(pairApplications),
-    standby?.cluster.client.list(pairApplicationSets),
-    client.list(leases, { namespace }),
-    Promise.all(stage.agents.map(({ cluster }) => cluster.client.list(pairApplications))),
-    Promise.all(stage.parts.map((part) => complaintOf(part, stage))),
-    live.askAll(),
-  ]);
+  const [onHub, sets, projects, onStandby, setsOnStandby, held, agents, projectsOfAgents, unhealthy, unanswered] =
+    await Promise.all([
+      client.list(pairApplications),
+      client.list(pairApplicationSets),
+      client.list(pairAppProjects, { namespace }),
+      standby?.cluster.client.list(pairApplications),
+      standby?.cluster.client.list(pairApplicationSets),
+      client.list(leases, { namespace }),
+      Promise.all(stage.agents.map(({ cluster }) => cluster.client.list(pairApplications))),
+      Promise.all(stage.agents.map(({ cluster }) => cluster.client.list(pairAppProjects, { namespace }))),
+      Promise.all(stage.parts.map((part) => complaintOf(part, stage))),
+      live.askAll(),
+    ]);
   const replicas = held.filter(({ metadata }) => metadata.labels?.['app.kubernetes.io/component'] === 'replica');
   return {
     agents: stage.agents.map(({ name, mode }, index) => {
@@ -58,15 +61,26 @@ export async function lookAround({ stage, controllers, live, operator, sets: wan
     runs: controllers.flatMap(({ runs }) => runs),
     generated: generatedBy(wanted),
     sets,
+    projects: {
+      onHub: projects,
+      onClusters: new Map(stage.agents.map(({ name }, index) => [name, projectsOfAgents[index] ?? []])),
+    },
     goneCopies: controllers.flatMap((one) => one.goneCopies),
+    removedWorkloads: controllers.flatMap((one) => one.removedWorkloads),
     replicas: replicas.map(({ spec }) => spec?.holderIdentity ?? ''),
     running: active.principals.filter(({ part }) => part.isUp).length,
     unhealthy: unhealthy.filter((one) => one !== undefined),
     exits: stage.parts.flatMap(({ exits }) => exits),
     memory: stage.parts.map(({ name, mostBytes, boundBytes }) => ({ name, mostBytes, boundBytes })),
     failovers: operator.findings,
-    both: onStandby && { active: [...onHub, ...sets], standby: [...onStandby, ...(setsOnStandby ?? [])] },
+    both: onStandby && {
+      active: [...onHub, ...sets].filter(isShared),
+      standby: [...onStandby, ...(setsOnStandby ?? [])].filter(isShared),
+    },
     unanswered,
     wrongAnswers: live.wrong,
   };
 }
+
+/** What is kept out of synchronisation is of one hub alone. */
+const isShared = ({ metadata }: ArgoObject) => metadata.labels?.[keptOutLabel] !== 'true';

@@ -8,8 +8,8 @@ const help = `Usage: npm run chaos -- [--minutes N] [--seed N] [--hubs N] [--rep
                         [--edit-every MS] [--fault-every MS] [--failover-every MS] [--logs FOLDER]
 
 A fleet of real processes is broken at random for a while, under load, and then must be as if nothing had happened: kills of
-principals and agents, lost and cut networks, restarts of API servers and etcd, new certificates, planned failovers to a second hub
-and the death of the active one. Then the checker compares all sides with what users have asked for. Exit code 0: everything is as it must be; 1: something was found; 2: the run failed.
+principals and agents, lost and cut networks, restarts of API servers and etcd, admission that refuses for a while, new certificates,
+planned failovers to a second hub and the death of the active one. Then the checker compares all sides with what users have asked for. Exit code 0: everything is as it must be; 1: something was found; 2: the run failed.
 
   --minutes N        how long faults happen (10)
   --seed N           the same faults again (random)

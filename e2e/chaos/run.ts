@@ -2,11 +2,12 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Random } from '../random/index.ts';
+import { refuseNothing } from './admission.ts';
 import { BusyController } from './application-controller.ts';
 import { drawFaults, type Fault } from './faults.ts';
 import { HubOperator } from './hub-operator.ts';
 import { inflict } from './inflict.ts';
-import { type ChaosFinding, checkInvariants } from './invariants.ts';
+import { type ChaosFinding, checkInvariants, type Ledgers } from './invariants.ts';
 import { Ledger } from './ledger.ts';
 import { type Lookout, lookAround } from './look.ts';
 import { Onlooker } from './onlooker.ts';
@@ -70,9 +71,11 @@ export async function runChaos(options: ChaosOptions): Promise<Verdict> {
       }),
     );
   try {
-    const [ledger, sets] = [new Ledger(), new Ledger()];
+    const ledgers: Ledgers = { ledger: new Ledger(), sets: new Ledger(), projects: new Ledger() };
+    const { ledger } = ledgers;
+    const { workloads } = ledger;
     const controllers = stage.agents.map(
-      ({ name, cluster }) => new BusyController({ agent: name, client: cluster.client, random: numbers() }),
+      ({ name, cluster }) => new BusyController({ agent: name, client: cluster.client, random: numbers(), workloads }),
     );
     const live = new Onlooker(stage, forLive);
     await live.prepare();
@@ -85,8 +88,8 @@ export async function runChaos(options: ChaosOptions): Promise<Verdict> {
     const edited = (line: string) => edits.push(`${new Date().toISOString()} ${line}`);
     const users = new Users({
       stage,
-      ledger,
-      sets,
+      ...ledgers,
+      isTakingAway: true,
       random: forUsers,
       most: 2 * options.applications,
       everyMs: options.editEveryMs,
@@ -94,9 +97,9 @@ export async function runChaos(options: ChaosOptions): Promise<Verdict> {
       log: edited,
     });
     await users.begin(options.applications);
-    const operator = new HubOperator({ stage, users, ledger, sets, random: forOperator, log });
-    const lookout = { stage, controllers, live, operator, sets };
-    const first = await quiet(lookout, ledger, log);
+    const operator = new HubOperator({ stage, users, ...ledgers, random: forOperator, log });
+    const lookout = { stage, controllers, live, operator, sets: ledgers.sets };
+    const first = await quiet(lookout, ledgers, log);
     if (first.length > 0) {
       throw new Error(`the fleet does not even start:\n${first.map(({ what }) => what).join('\n')}`);
     }
@@ -118,9 +121,10 @@ export async function runChaos(options: ChaosOptions): Promise<Verdict> {
     load.abort();
     log('faults are over');
     await operating;
+    await Promise.all([...stage.hubs, ...stage.agents].map(({ cluster }) => refuseNothing(cluster.client)));
     startAll(stage);
     const over = performance.now();
-    const findings = await quiet(lookout, ledger, log, failures);
+    const findings = await quiet(lookout, ledgers, log, failures);
     const quietSeconds = (performance.now() - over) / 1000;
     for (const what of failures) {
       findings.push({ invariant: 'lost', what: `the run itself has failed: ${what}`, isFinal: true });
@@ -138,6 +142,7 @@ export async function runChaos(options: ChaosOptions): Promise<Verdict> {
         ['faults', String(faults.length)],
         ['edits', counts],
         ['syncs run', String(controllers.reduce((sum, { runs }) => sum + runs.length, 0))],
+        ['workloads', workloadsText(ledger, controllers)],
         ...(stage.standby === undefined
           ? []
           : ([
@@ -155,6 +160,12 @@ export async function runChaos(options: ChaosOptions): Promise<Verdict> {
     await Promise.allSettled(running);
     await stage.stop();
   }
+}
+
+function workloadsText({ workloads }: Ledger, controllers: readonly BusyController[]): string {
+  const removed = controllers.flatMap(({ removedWorkloads }) => removedWorkloads);
+  const asked = removed.filter(({ agent, uid }) => workloads.isAsked(agent, uid));
+  return `${removed.length} removed with their Applications, ${asked.length} of them as users asked for`;
 }
 
 function startAll({ parts }: ChaosStage): void {
@@ -190,6 +201,8 @@ function targetsOf({ hubs, principals, agents }: ChaosStage) {
     principal: principals.map(({ part }) => part.name),
     agent: agents.map(({ name }) => name),
     cluster: [...hubs, ...agents].map(({ cluster }) => cluster.name),
+    // On an autonomous cluster are no copies.
+    'place of copies': [...hubs, ...agents.filter(({ mode }) => mode === 'managed')].map(({ cluster }) => cluster.name),
     hub: hubs.length > 1 ? hubs.map(({ name }) => name) : [],
     pair: hubs.length > 1 ? ['the hubs'] : [],
     fleet: ['the fleet'],
@@ -202,7 +215,7 @@ function targetsOf({ hubs, principals, agents }: ChaosStage) {
  */
 async function quiet(
   lookout: Lookout,
-  ledger: Ledger,
+  ledgers: Ledgers,
   log: (line: string) => void,
   failures: readonly string[] = [],
 ): Promise<ChaosFinding[]> {
@@ -212,7 +225,7 @@ async function quiet(
       .deleteKeptCopies()
       .then(() => lookAround(lookout))
       .then(
-        (view) => checkInvariants(ledger, lookout.sets, view),
+        (view) => checkInvariants(ledgers, view),
         (error: Error): ChaosFinding[] => [
           { invariant: 'lost', what: `cannot look: ${error.message}`, isFinal: false },
         ],

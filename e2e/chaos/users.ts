@@ -8,11 +8,14 @@ import {
   isRetryable,
   type KubeClient,
 } from '../../lib/kube/index.ts';
-import { type ArgoObject, namespace, pairApplicationSets, pairApplications } from '../pair/index.ts';
+import { hasResourcesFinalizer } from '../application-controller/index.ts';
+import { type ArgoObject, namespace, pairApplicationSets, pairApplications, pairAppProjects } from '../pair/index.ts';
 import type { Random } from '../random/index.ts';
 import { createOnce, persist } from '../testbed/index.ts';
+import { isRefused } from './admission.ts';
+import { openProject, teamProject, turnedProject } from './app-projects.ts';
 import { changedSet, generatedBy, newSet, setName } from './application-sets.ts';
-import type { ChaosMember, Ledger, WantedApplication } from './ledger.ts';
+import { type ChaosMember, keptOutLabel, type Ledger, type WantedApplication, wantedOf } from './ledger.ts';
 import { steady } from './onlooker.ts';
 
 const finalizer = 'resources-finalizer.argocd.argoproj.io';
@@ -34,6 +37,10 @@ export interface UsersOptions {
   readonly ledger: Ledger;
   /** Of the ApplicationSets of managed agents; undefined: nobody has any. */
   readonly sets?: Ledger;
+  /** Of AppProjects of managed agents, which users lock down and open; undefined: nobody has any. */
+  readonly projects?: Ledger;
+  /** They also take Applications away in other ways than to delete them. Default: no. */
+  readonly isTakingAway?: boolean;
   /** Gets what an API server has just accepted. */
   readonly accepted?: (application: WantedApplication) => void;
   /** Gets a line about each edit that was carried out. */
@@ -45,7 +52,16 @@ export interface UsersOptions {
   readonly everyMs: number;
 }
 
-type Edit = readonly [what: string, weight: number, act: (agent: UsedAgent, name: string) => Promise<boolean>];
+/** Resolves with whether it was carried out, or with what is to be made as soon as the former one is gone. */
+type Act = (agent: UsedAgent, name: string) => Promise<boolean | Successor>;
+type Edit = readonly [what: string, weight: number, act: Act];
+
+/** An Application that takes the place of another one. */
+interface Successor {
+  readonly agent: UsedAgent;
+  readonly object: ArgoObject;
+  readonly formerUid: string;
+}
 
 /**
  * The users of a fleet. They create, edit, delete and replace Applications where these belong, ask the hub for syncs, and
@@ -67,13 +83,22 @@ export class Users {
   /** Every agent gets its first Applications. */
   async begin(perAgent: number): Promise<void> {
     for (const agent of this.#options.stage.agents) {
+      if (agent.mode === 'managed' && this.#options.projects !== undefined) {
+        const metadata = { name: teamProject(agent.name), namespace };
+        const project = { metadata, spec: openProject(agent.name) };
+        this.#wantAs(
+          this.#options.projects,
+          agent,
+          await createOnce(this.#onHub(agent).client, pairAppProjects, project),
+        );
+      }
       await this.#create(agent, steady.name, steady.namespace);
       for (let number = 1; number < perAgent; number++) {
         await this.#create(agent);
       }
       if (agent.mode === 'managed' && this.#options.sets !== undefined) {
         const made = await createOnce(this.#onHub(agent).client, pairApplicationSets, newSet(agent.name));
-        this.#wantSet(agent, made, this.#options.sets);
+        this.#wantAs(this.#options.sets, agent, made);
       }
     }
   }
@@ -122,41 +147,49 @@ export class Users {
       ['sync', 8, (at, name) => this.#sync(at, name)],
       ['delete', 2, (at, name) => this.#delete(at, name)],
       // Deletes it, and makes another one of its name as soon as it is gone.
-      ['replace', 2, (at, name) => this.#delete(at, name)],
+      ['replace', 2, (at, name) => this.#replace(at, name)],
       ['meddle with a copy', 4, (at, name) => this.#meddle(at, name)],
       ['delete a copy', 1, (at, name) => this.#deleteCopy(at, name)],
       ['change an ApplicationSet', 4, (at) => this.#changeSet(at)],
+      ...(this.#options.isTakingAway === true ? this.#takingAway() : []),
     ];
     const alsoGenerated: ReadonlySet<string> = new Set(['sync', 'meddle with a copy', 'delete a copy']);
     const lots = edits.flatMap((edit) => Array.from({ length: edit[1] }, () => edit));
     while (!signal.aborted) {
       await sleep(random.integer(0, 2 * everyMs), undefined, { signal }).catch(() => undefined);
-      const replaced = await this.#atWork(signal, async () => {
+      const successor = await this.#atWork(signal, async () => {
         const names = ledger.of(agent.name).map(({ name }) => name);
         const [what, , act] = random.pick(lots);
         if (what === 'create' && names.length >= this.#options.most) {
           return undefined;
         }
         const name = random.pick(alsoGenerated.has(what) ? [...names, ...this.#generatedFor(agent)] : names);
-        if (name === steady.name && /delete|replace/.test(what)) {
+        if (name === steady.name && /delete|replace|move|keep/.test(what)) {
           return undefined;
         }
-        const uid = ledger.find(agent.name, name)?.uid ?? '';
-        if (await act(agent, name)) {
+        const done = await act(agent, name);
+        if (done !== false) {
           ledger.count(what);
-          const isOfOne = !/create|ApplicationSet/.test(what);
+          const isOfOne = !/create|ApplicationSet|AppProject/.test(what);
           this.#options.log?.(`${what}: ${agent.name}${isOfOne ? `/${name}` : ''}`);
         }
-        return what === 'replace' ? { name, uid } : undefined;
+        return typeof done === 'object' ? done : undefined;
       });
       // While its hub is away, the former one is not gone: others may pause, and turn to the other hub.
-      while (
-        replaced &&
-        (await this.#atWork(signal, () => this.#remake(agent, replaced.name, replaced.uid))) === false
-      ) {
+      while (successor && (await this.#atWork(signal, () => this.#make(successor))) === false) {
         await sleep(100);
       }
     }
+  }
+
+  /** What takes an Application away from its agent in other ways than `delete` does, or what its cluster needs for it. */
+  #takingAway(): readonly Edit[] {
+    return [
+      ['delete without cascading', 2, (at, name) => this.#deleteAlone(at, name)],
+      ['move to another agent', 2, (at, name) => this.#move(at, name)],
+      ['keep out or take in', 3, (at, name) => this.#keepOut(at, name)],
+      ['lock or open an AppProject', 2, (at) => this.#turnProject(at)],
+    ];
   }
 
   async #create(agent: UsedAgent, name?: string, into?: string): Promise<boolean> {
@@ -172,9 +205,11 @@ export class Users {
     const at = this.#source(agent);
     const metadata = { name: name ?? `app-${number}`, namespace: at.namespace };
     const isCascading = name !== steady.name && random.chance(0.3);
+    const hasTeam = agent.mode === 'managed' && this.#options.projects !== undefined && name !== steady.name;
+    const project = hasTeam && random.chance(0.5) ? teamProject(agent.name) : 'default';
     return {
       metadata: { ...metadata, ...(isCascading && { finalizers: [finalizer] }) },
-      spec: { project: 'default', source, destination: { ...at.destination, namespace: into } },
+      spec: { project, source, destination: { ...at.destination, namespace: into } },
     };
   }
 
@@ -205,23 +240,89 @@ export class Users {
     return true;
   }
 
-  /** Makes an Application of that name as soon as the former one is gone; false: not yet. */
-  async #remake(agent: UsedAgent, name: string, formerUid: string): Promise<boolean> {
-    if (this.#options.ledger.find(agent.name, name) !== undefined) {
+  async #replace(agent: UsedAgent, name: string): Promise<Successor> {
+    const formerUid = this.#get(agent, name).uid;
+    await this.#delete(agent, name);
+    return { agent, object: this.#newApplication(agent, name), formerUid };
+  }
+
+  /** As `argocd app delete --cascade=false` does it: the workload stays. */
+  async #deleteAlone(agent: UsedAgent, name: string): Promise<boolean> {
+    const at = this.#source(agent);
+    const key = this.#key(at, name);
+    const takeOff = async () => {
+      const { resourceVersion, uid, finalizers = [] } = (await at.client.get(pairApplications, key))?.metadata ?? {};
+      const kept = finalizers.filter((one) => !hasResourcesFinalizer({ metadata: { finalizers: [one] } }));
+      const metadata = { resourceVersion, uid, finalizers: kept };
+      return await at.client.mergePatch(pairApplications, key, { metadata });
+    };
+    this.#want(agent, await persist(takeOff));
+    return await this.#delete(agent, name);
+  }
+
+  /** To another agent, where the same Application is made. Whether the workload goes here is as it was, or it stays. */
+  async #move(agent: UsedAgent, name: string): Promise<Successor | false> {
+    const { random, ledger, stage, most } = this.#options;
+    const isFree = (other: UsedAgent) =>
+      other.mode === 'managed' && ledger.of(other.name).length < most && ledger.find(other.name, name) === undefined;
+    const others = stage.agents.filter((other) => other !== agent && isFree(other));
+    if (agent.mode !== 'managed' || others.length === 0) {
+      return false;
+    }
+    const other = random.pick(others);
+    const { spec } = this.#get(agent, name);
+    const { metadata, spec: own } = this.#newApplication(other, name);
+    const { namespace: into } = spec.destination as { namespace: string };
+    const moved = { ...spec, project: own.project, destination: { name: other.name, namespace: into } };
+    await (random.chance(0.5) ? this.#deleteAlone(agent, name) : this.#delete(agent, name));
+    return { agent: other, object: { metadata, spec: moved }, formerUid: '' };
+  }
+
+  /** Takes an Application out of synchronisation, or into it again. */
+  async #keepOut(agent: UsedAgent, name: string): Promise<boolean> {
+    if (agent.mode !== 'managed') {
+      return false;
+    }
+    const wanted = this.#get(agent, name);
+    const isIn = wanted.isKeptOut !== true;
+    if (isIn) {
+      this.#options.ledger.keepOut(wanted);
+    }
+    const at = this.#source(agent);
+    const patch = { metadata: { labels: { [keptOutLabel]: isIn ? 'true' : null } } };
+    this.#want(agent, await persist(() => at.client.mergePatch(pairApplications, this.#key(at, name), patch)));
+    return true;
+  }
+
+  async #turnProject(agent: UsedAgent): Promise<boolean> {
+    const { projects, random } = this.#options;
+    const project = projects?.find(agent.name, teamProject(agent.name));
+    if (projects === undefined || project === undefined) {
+      return false;
+    }
+    const { client } = this.#onHub(agent);
+    const spec = turnedProject(project, random);
+    const key = { namespace, name: project.name };
+    this.#wantAs(projects, agent, await persist(() => client.mergePatch(pairAppProjects, key, { spec })));
+    return true;
+  }
+
+  /** Makes an Application as soon as the former one of its name is gone; false: not yet. */
+  async #make({ agent, object, formerUid }: Successor): Promise<boolean> {
+    if (this.#options.ledger.find(agent.name, object.metadata.name) !== undefined) {
       // A hub has taken over that had not been told of the deletion.
       return true;
     }
     const at = this.#source(agent);
-    const { metadata, ...object } = this.#newApplication(agent, name);
     try {
-      this.#want(agent, await persist(() => at.client.create(pairApplications, { ...object, metadata })));
+      this.#want(agent, await persist(() => at.client.create(pairApplications, object)));
       return true;
     } catch (error) {
       if (!isAlreadyExists(error)) {
         throw error;
       }
     }
-    const found = await persist(() => at.client.get(pairApplications, metadata));
+    const found = await persist(() => at.client.get(pairApplications, object.metadata));
     const isFormer = found?.metadata.uid === formerUid || found?.metadata.deletionTimestamp !== undefined;
     if (found === undefined || isFormer) {
       return false;
@@ -234,6 +335,9 @@ export class Users {
   /** Asks the hub for a sync as Argo CD's API server does: not while another one runs. */
   async #sync(agent: UsedAgent, name: string): Promise<boolean> {
     const { ledger, stage } = this.#options;
+    if (ledger.find(agent.name, name)?.isKeptOut === true) {
+      return false;
+    }
     const { client } = stage.hub;
     const key = { namespace: agent.name, name };
     const found = await persist(() => client.get(pairApplications, key));
@@ -281,7 +385,7 @@ export class Users {
     }
     const at = this.#onHub(agent);
     const key = this.#key(at, setName);
-    this.#wantSet(agent, await persist(() => at.client.mergePatch(pairApplicationSets, key, { spec })), sets);
+    this.#wantAs(sets, agent, await persist(() => at.client.mergePatch(pairApplicationSets, key, { spec })));
     return true;
   }
 
@@ -334,14 +438,14 @@ export class Users {
     return wanted;
   }
 
-  #want({ name: agent }: UsedAgent, { metadata: { name, uid = '' }, spec }: ArgoObject): void {
-    const wanted = { agent, name, uid, spec };
+  #want({ name: agent }: UsedAgent, object: ArgoObject): void {
+    const wanted = wantedOf(agent, object);
     this.#options.ledger.want(wanted);
     this.#options.accepted?.(wanted);
   }
 
-  #wantSet({ name: agent }: UsedAgent, { metadata: { name, uid = '' }, spec }: ArgoObject, sets: Ledger): void {
-    sets.want({ agent, name, uid, spec });
+  #wantAs(ledger: Ledger, { name: agent }: UsedAgent, object: ArgoObject): void {
+    ledger.want(wantedOf(agent, object));
   }
 
   #generatedFor({ name }: UsedAgent): string[] {
@@ -361,13 +465,13 @@ const onCluster = ({ cluster }: UsedAgent): Place => ({ client: cluster.client, 
 const phaseOf = (found: ArgoObject | undefined) =>
   (found?.status?.operationState as { phase?: string } | undefined)?.phase;
 
-/** A copy may not be there yet. */
+/** A copy may not be there yet, or refused to be changed. */
 async function onCopy(attempt: () => Promise<unknown>): Promise<boolean> {
   try {
     await persist(attempt);
     return true;
   } catch (error) {
-    if (!isNotFound(error) && !isConflict(error)) {
+    if (!isNotFound(error) && !isConflict(error) && !isRefused(error)) {
       throw error;
     }
     return false;
