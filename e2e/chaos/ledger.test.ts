@@ -79,13 +79,22 @@ test('an Application that is being deleted is not there any more', () => {
   expect(ledger.isTakenAway('web-2')).toBe(true);
 });
 
-test('what the label keeps to one hub is on no other one', () => {
-  const { ledger } = wantedSoFar();
-  ledger.want({ agent: 'cluster1', name: 'web', uid: 'web-1', spec: spec('v1'), isKeptOut: true });
-  expect(ledger.moved('cluster1', [seen('web', 'v1'), seen('old', 'v1')], always).lost).toHaveLength(1);
-  ledger.want({ agent: 'cluster1', name: 'web', uid: 'web-2', spec: spec('v1'), isKeptOut: true });
-  expect(ledger.moved('cluster1', [seen('old', 'v1')], always).lost).toEqual([]);
-  expect(ledger.find('cluster1', 'web')).toBeUndefined();
+test('of what the label keeps to one hub, the other one has what it had before, or nothing', () => {
+  const withLabel = (...there: ArgoObject[]) => {
+    const { ledger, want } = wantedSoFar();
+    want('web', 'v2');
+    const web = { agent: 'cluster1', name: 'web', uid: 'web-1', spec: spec('v3'), isKeptOut: true };
+    ledger.want(web);
+    ledger.drop(web);
+    ledger.dropped(web);
+    return { ledger, takeover: ledger.moved('cluster1', [...there, seen('old', 'v1')], always) };
+  };
+  const before = withLabel(seen('web', 'v2'));
+  expect(before.takeover.lost).toEqual([]);
+  expect(before.ledger.find('cluster1', 'web')).toMatchObject({ uid: 'web-2', isKeptOut: false });
+  expect(withLabel().takeover.lost).toEqual([]);
+  expect(withLabel(seen('web', 'v1')).takeover.lost, 'the label came before it was told of v2').toEqual([]);
+  expect(withLabel(seen('web', 'v3')).takeover.lost, 'nobody may have told it').toHaveLength(1);
 });
 
 test('a workload is asked for by the last state of what leaves, not by a hub that does not know it', () => {

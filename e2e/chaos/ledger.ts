@@ -18,7 +18,7 @@ export interface WantedApplication {
   readonly spec: Readonly<Record<string, unknown>>;
   /** It has Argo CD's finalizer: its workload goes with it. */
   readonly cascades?: boolean;
-  /** It has the label that keeps it out of synchronisation: its agent has no copy of it, and no other hub has it. */
+  /** It has the label that keeps it out of synchronisation: its agent has no copy of it, and no other hub is told of it. */
   readonly isKeptOut?: boolean;
 }
 
@@ -41,6 +41,7 @@ interface Version {
   /** When the API server had accepted it, by the monotonic clock, ms; infinite: it has not yet. */
   at: number;
   readonly spec: WantedApplication['spec'] | undefined;
+  /** Of this hub alone: the other one is not told, and keeps what it has. */
   readonly isKeptOut: boolean;
 }
 
@@ -131,10 +132,9 @@ export class Ledger {
       if (isLeaving) {
         this.#takeAway(wantedOf(agent, there), hasResourcesFinalizer(there));
       }
-      const since = Math.max(
-        0,
-        versions.findLastIndex(({ at }) => at <= knownAt),
-      );
+      const told = versions.findLastIndex(({ at, isKeptOut }) => at <= knownAt && !isKeptOut);
+      // The label also keeps back what the other hub had not been told by then.
+      const since = versions[told + 1]?.isKeptOut === true ? 0 : Math.max(0, told);
       const possible = versions.slice(since);
       const isNew = versions[0] !== undefined && versions[0].at > knownAt;
       const isPossible = found
@@ -202,7 +202,7 @@ export class Ledger {
   #leave(application: WantedApplication, isCascading: boolean): void {
     const key = `${application.agent}/${application.name}`;
     this.#wanted.delete(key);
-    this.#note(key, undefined, false, Number.POSITIVE_INFINITY);
+    this.#note(key, undefined, application.isKeptOut, Number.POSITIVE_INFINITY);
     this.#takeAway(application, isCascading);
     this.#formerUids.delete(key);
   }

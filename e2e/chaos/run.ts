@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Random } from '../random/index.ts';
 import { refuseNothing } from './admission.ts';
 import { BusyController } from './application-controller.ts';
+import { isGenerated } from './application-sets.ts';
 import { drawFaults, type Fault } from './faults.ts';
 import { HubOperator } from './hub-operator.ts';
 import { inflict } from './inflict.ts';
@@ -164,8 +165,10 @@ export async function runChaos(options: ChaosOptions): Promise<Verdict> {
 
 function workloadsText({ workloads }: Ledger, controllers: readonly BusyController[]): string {
   const removed = controllers.flatMap(({ removedWorkloads }) => removedWorkloads);
-  const asked = removed.filter(({ agent, uid }) => workloads.isAsked(agent, uid));
-  return `${removed.length} removed with their Applications, ${asked.length} of them as users asked for`;
+  const byUsers = removed.filter(({ agent, uid }) => workloads.isAsked(agent, uid)).length;
+  const bySets = removed.filter(({ agent, uid, name }) => isGenerated(name) && !workloads.isAsked(agent, uid)).length;
+  const unasked = removed.length - byUsers - bySets;
+  return `${byUsers} removed as users asked for, ${bySets} of what ApplicationSets made, ${unasked} unasked`;
 }
 
 function startAll({ parts }: ChaosStage): void {
