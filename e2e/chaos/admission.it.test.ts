@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { until } from '../../lib/base/testing.ts';
 import { application, namespace, pairApplications, prepareCluster } from '../pair/index.ts';
 import { borrowCluster, type SharedCluster } from '../testbed/index.ts';
-import { isRefused, type Refusal, refuse, refuseNothing } from './admission.ts';
+import { isRefused, type RefusedWrites, refuse, refuseNothing } from './admission.ts';
 
 // What a cluster refuses for a while, and that all else goes on.
 
@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => cluster?.stop());
 
 let count = 0;
-const writes: Readonly<Record<Refusal | 'label', () => Record<string, unknown>>> = {
+const writes: Readonly<Record<RefusedWrites | 'label', () => Record<string, unknown>>> = {
   statuses: () => ({ status: { health: { status: `s${count++}` } } }),
   operations: () => ({ operation: { sync: { revision: `r${count++}` } } }),
   copies: () => ({ spec: { source: { path: `p${count++}` } } }),
@@ -25,7 +25,7 @@ test.each(['statuses', 'operations', 'copies'] as const)(
   'a cluster refuses %s, and nothing else, until that ends',
   async (what) => {
     const { client } = cluster;
-    const isDenied = async (kind: Refusal | 'label') => {
+    const isDenied = async (kind: RefusedWrites | 'label') => {
       const key = { namespace, name: what };
       try {
         await client.mergePatch(pairApplications, key, { operation: null }).catch(() => undefined);

@@ -10,7 +10,7 @@ import {
 import { persist } from '../testbed/index.ts';
 
 /** What can be refused: changes of a status; an operation that is set or taken back; what becomes of copies. */
-export type Refusal = 'statuses' | 'operations' | 'copies';
+export type RefusedWrites = 'statuses' | 'operations' | 'copies';
 
 const admission = (kind: string, plural: string) =>
   resourceType<KubeObject & { spec: Record<string, unknown> }>({
@@ -29,7 +29,7 @@ const message = 'chaos refuses this for a while';
 const differs = (field: string) =>
   `has(object.${field}) != has(oldObject.${field}) || (has(object.${field}) && object.${field} != oldObject.${field})`;
 
-const refusals: Readonly<Record<Refusal, { readonly operations: readonly string[]; readonly when: string }>> = {
+const refusals: Readonly<Record<RefusedWrites, { readonly operations: readonly string[]; readonly when: string }>> = {
   statuses: { operations: ['UPDATE'], when: differs('status') },
   operations: { operations: ['UPDATE'], when: 'has(object.operation) != has(oldObject.operation)' },
   copies: {
@@ -39,7 +39,7 @@ const refusals: Readonly<Record<Refusal, { readonly operations: readonly string[
 };
 
 /** The ValidatingAdmissionPolicy that refuses this in these namespaces, whoever asks. */
-export function refusingPolicy(refusal: Refusal, namespaces: readonly string[]): Record<string, unknown> {
+export function refusingPolicy(refusal: RefusedWrites, namespaces: readonly string[]): Record<string, unknown> {
   const { operations, when } = refusals[refusal];
   return {
     failurePolicy: 'Fail',
@@ -56,7 +56,7 @@ export function refusingPolicy(refusal: Refusal, namespaces: readonly string[]):
 /** Refuses it from now on; resolves with what ends that. */
 export async function refuse(
   client: KubeClient,
-  refusal: Refusal,
+  refusal: RefusedWrites,
   namespaces: readonly string[],
 ): Promise<() => Promise<void>> {
   const name = `${prefix}${refusal}`;

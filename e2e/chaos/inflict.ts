@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { namespace } from '../pair/index.ts';
-import { type Refusal, refuse } from './admission.ts';
+import { type RefusedWrites, refuse } from './admission.ts';
 import type { Fault } from './faults.ts';
 import type { ChaosStage, StagedAgent, StagedPrincipal } from './stage.ts';
 
@@ -17,7 +17,7 @@ export async function inflict(fault: Fault, stage: ChaosStage): Promise<void> {
   const principal = () => principalOf(stage, target);
   const agent = () => agentOf(stage, target);
   const hub = () => named(stage.hubs, ({ name }) => name === target, target);
-  const refusing = async (refusal: Refusal) => {
+  const refusing = async (refusal: RefusedWrites) => {
     const isHub = stage.hubs.some(({ name }) => name === target);
     const admit = await refuse(clusterOf(stage, target).client, refusal, placesOf(stage, refusal, isHub));
     await sleep(forMs);
@@ -122,7 +122,7 @@ export async function inflict(fault: Fault, stage: ChaosStage): Promise<void> {
 }
 
 /** Where Applications are on a hub or another cluster; of copies: only where no user has sources. */
-function placesOf({ agents }: ChaosStage, refusal: Refusal, isHub: boolean): string[] {
+function placesOf({ agents }: ChaosStage, refusal: RefusedWrites, isHub: boolean): string[] {
   const places = agents.filter(({ mode }) => refusal !== 'copies' || mode === 'autonomous');
   return isHub ? places.map(({ name }) => name) : [namespace];
 }
