@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { until } from '../../lib/base/testing.ts';
-import { application, namespace, pairApplications, prepareCluster } from '../pair/index.ts';
+import { type ArgoObject, application, namespace, pairApplications, prepareCluster } from '../pair/index.ts';
 import { borrowCluster, type SharedCluster } from '../testbed/index.ts';
 import { isRefused, type RefusedWrites, refuse, refuseNothing } from './admission.ts';
 
@@ -14,9 +14,9 @@ beforeAll(async () => {
 afterAll(() => cluster?.stop());
 
 let count = 0;
-const writes: Readonly<Record<RefusedWrites | 'label', () => Record<string, unknown>>> = {
+const writes: Readonly<Record<RefusedWrites | 'label', (now: ArgoObject | undefined) => Record<string, unknown>>> = {
   statuses: () => ({ status: { health: { status: `s${count++}` } } }),
-  operations: () => ({ operation: { sync: { revision: `r${count++}` } } }),
+  operations: (now) => ({ operation: now?.operation === undefined ? { sync: {} } : null }),
   copies: () => ({ spec: { source: { path: `p${count++}` } } }),
   label: () => ({ metadata: { labels: { count: String(count++) } } }),
 };
@@ -28,8 +28,7 @@ test.each(['statuses', 'operations', 'copies'] as const)(
     const isDenied = async (kind: RefusedWrites | 'label') => {
       const key = { namespace, name: what };
       try {
-        await client.mergePatch(pairApplications, key, { operation: null }).catch(() => undefined);
-        await client.mergePatch(pairApplications, key, writes[kind]());
+        await client.mergePatch(pairApplications, key, writes[kind](await client.get(pairApplications, key)));
         return false;
       } catch (error) {
         expect(isRefused(error)).toBe(true);
