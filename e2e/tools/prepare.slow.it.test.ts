@@ -97,9 +97,10 @@ describe('prepare', () => {
   ])('builds for this machine, whatever is set %s for other builds', async (_where, variables, written) => {
     const GOENV = join(cache, 'goenv');
     await writeFile(GOENV, written);
-    expect(await prepare(['--only', 'redis-server'], { ...variables, GOENV, TOOLS_DOWNLOAD: '0' })).toMatchObject({
-      code: 0,
-    });
+    // An installed Redis would be taken.
+    const PATH = join(spawnSync('go', ['env', 'GOROOT'], { encoding: 'utf8' }).stdout.trim(), 'bin');
+    const env = { ...variables, GOENV, PATH, TOOLS_DOWNLOAD: '0' };
+    expect(await prepare(['--only', 'redis-server'], env)).toMatchObject({ code: 0 });
     const [folder = ''] = (await readdir(cache)).filter((name) => name.startsWith('redis-server-'));
     const { stderr } = spawnSync(join(cache, folder, 'redis-server'), ['nosuch'], { encoding: 'utf8' });
     expect(stderr).toContain('"nosuch" is no option');
