@@ -15,7 +15,7 @@ const logs = () => ({
 });
 
 beforeAll(async () => {
-  pair = await startPair({ name: 'cluster1' });
+  pair = await startPair({ name: 'cluster1', agent: { args: ['--keep-gpg-keys'] } });
   edge = await pair.addAgent({ name: 'edge', mode: 'autonomous' });
 });
 afterAll(async () => {
