@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { annotations } from '../index.ts';
-import { joined, ownApplication } from './testing/stage.ts';
+import { alone, incoming, own } from './testing/alone.ts';
+import { joined, ownApplication, StagePrincipal } from './testing/stage.ts';
 
 const local = { namespace: 'argocd', name: 'shop' };
 const hubRef = { namespace: 'a', name: 'shop' };
@@ -115,6 +116,30 @@ test.each([400, 403, 413, 422, 500])(
     expect(principal.mirror()?.status?.health).toEqual({ status: 'Healthy' });
   },
 );
+
+test('a status that the hub refuses is asked of a Go agent after a restart of the principal', async () => {
+  const { lab, principal } = await alone();
+  lab.hub.intercept = (call) => {
+    if (call === 'patch') {
+      throw answer(403);
+    }
+  };
+  const report = incoming('spec-update', own('old', { status: { health: { status: 'Healthy' } } }));
+  principal.receive(report);
+  await lab.run(1_000);
+  expect(principal.acknowledged).toContainEqual(expect.stringContaining('spec-update'));
+  principal.stop.abort();
+  lab.hub.intercept = () => undefined;
+  const restarted = new StagePrincipal(lab);
+  restarted.connect();
+  await lab.run(1_000);
+  const asked = () => restarted.sent.filter(({ type }) => type === 'request-update');
+  expect(asked()).toMatchObject([{ payload: { name: 'shop', uid: 'old', checksum: null } }]);
+  restarted.receive(report);
+  await lab.run(1_000);
+  expect(restarted.mirror()?.status?.health).toEqual({ status: 'Healthy' });
+  expect(restarted.mirrors.syncFor('a').reportOf(hubRef)).toMatchObject({ checksum: expect.any(String) });
+});
 
 test('an Application that the principal cannot read is told of', async () => {
   const { lab, principal } = joined();

@@ -128,6 +128,37 @@ test('an Application shows that the one before it cannot be deleted', async () =
   expect(conditions()).toEqual([]);
 });
 
+test.each(['its cluster refuses it', "somebody's own Application stands in its place"])(
+  'that a copy cannot be made is shown after a restart of the principal, whatever the hub refused before: %s',
+  async (reason) => {
+    const lab = new Lab();
+    const agent = lab.agent({ adoptionPolicy: 'never' });
+    const own = reason.includes('own');
+    if (own) {
+      agent.cluster.objects.create(hubApplication({ namespace: 'argocd' }));
+    }
+    agent.cluster.intercept = () => {
+      if (!own) {
+        throw answer(422, 'denied by policy');
+      }
+    };
+    lab.hub.intercept = (call) => {
+      if (call === 'patch') {
+        throw answer(413, 'too large');
+      }
+    };
+    lab.hub.objects.create(hubApplication());
+    const principal = lab.principal();
+    lab.join(principal, agent);
+    await lab.run(5_000);
+    lab.hub.intercept = () => undefined;
+    principal.stop.abort();
+    lab.join(lab.principal(), agent);
+    await lab.run(60_000);
+    expect(lab.hub.objects.get(onHub)?.status?.conditions).toMatchObject([{ type: 'AgentError' }]);
+  },
+);
+
 test('what passes within seconds is not shown', async () => {
   const { lab, agent, state, conditions } = await fleet();
   state.denies = answer(500, 'leader changed');

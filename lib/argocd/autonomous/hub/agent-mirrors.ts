@@ -216,8 +216,9 @@ export class AgentMirrors implements CopySync {
     return {
       ...common,
       uid,
-      // None, or an empty one, which is no digest of anything, makes an agent of either kind report what it has.
-      checksum: isSettled ? specChecksum(sourceSpecOf(mirror, agent)) : null,
+      // None, or an empty one, which is no digest of anything, makes an agent of either kind report what it has. A Go agent
+      // compares the spec alone: it would leave out a status that an earlier process acknowledged and the hub refused.
+      checksum: isSettled && this.#history.has(name) ? specChecksum(sourceSpecOf(mirror, agent)) : null,
       digest: isSettled ? mirrorDigest(fields, mirror) : '',
     };
   }

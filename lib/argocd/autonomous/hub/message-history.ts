@@ -31,6 +31,11 @@ export class MessageHistory {
     return received.ids.at(-1) === id || isAnswer ? 'again' : 'late';
   }
 
+  /** Whether the agent has sent a message about a name that is in use. */
+  has(name: string): boolean {
+    return this.#received.has(name);
+  }
+
   /** The agent is asked about a name. */
   asked(name: string): void {
     const received = this.#received.get(name);

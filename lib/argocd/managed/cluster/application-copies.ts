@@ -18,7 +18,7 @@ import { hasOwnerAnnotation } from '../../owner-marks.ts';
 import type { AgentKind, ConnectedPrincipal, Copy, CopySync, ObjectMessage } from '../../peer/kind-sync.ts';
 import type { ApplicationMessage, PeerConnection, RequestUpdate, UnreadableMessage } from '../../peer/messages.ts';
 import type { SyncStats } from '../../peer/stats.ts';
-import { placeOf } from '../../place.ts';
+import { placeOf, refAt } from '../../place.ts';
 import { isSkipped } from '../../routing.ts';
 import { triggersOf } from '../../triggers.ts';
 import { CopyKeeper } from '../../writing/copy-keeper.ts';
@@ -141,8 +141,7 @@ export class ApplicationCopies implements AgentKind<CopySync> {
       reconcile: (ref, lastSeen) => this.#inbox?.receive({ is: 'reconcile', ref, id: this.#newId(), lastSeen }),
       failed: (ref, message) => {
         this.#log.error({ application: placeOf(ref) }, `Application cannot be reconciled: ${message}`);
-        const desired = this.#keeper.desired(ref);
-        this.#reporter.problem(ref, message, desired && sourceUidOf(desired.object));
+        this.#tellProblem(ref, message);
       },
       solved: (ref) => this.#reporter.solved(ref),
       gone: (ref, sourceUid) => {
@@ -279,9 +278,15 @@ export class ApplicationCopies implements AgentKind<CopySync> {
     return this.#namespaces.toLocal(name, namespace);
   }
 
-  /** The principal has lost every report. */
+  /** The principal has lost every report, also those of what cannot be made here. */
   sourceRestarted(): void {
     this.#reporter.repeatAll();
+    for (const { ref, message } of this.#keeper.failures()) {
+      this.#tellProblem(ref, message);
+    }
+    for (const [place, message] of this.#unreadable) {
+      this.#reporter.problem(refAt(place), message);
+    }
   }
 
   stats(): SyncStats {
@@ -295,6 +300,12 @@ export class ApplicationCopies implements AgentKind<CopySync> {
 
   oldestMs(): number {
     return this.#reporter.oldestMs;
+  }
+
+  /** What is desired here cannot be made, for this reason. */
+  #tellProblem(ref: ObjectRef, message: string): void {
+    const desired = this.#keeper.desired(ref);
+    this.#reporter.problem(ref, message, desired && sourceUidOf(desired.object));
   }
 
   async #apply(work: CopyWork, signal: AbortSignal): Promise<InboxOutcome> {
