@@ -252,7 +252,8 @@ class Replay extends LabCluster {
 
   show(now: Application | undefined, last: Application): void {
     const old = this.#now;
-    if (old === undefined && now === undefined) {
+    // A store tells of each state once, also of none.
+    if (old?.metadata.resourceVersion === now?.metadata.resourceVersion) {
       return;
     }
     this.#now = now;

@@ -29,6 +29,7 @@ import { PlanWriter } from '../../writing/plan-writer.ts';
 import { RefusedRequests } from '../../writing/refused-requests.ts';
 import { fieldsOfSource, hubSpecOf, mirrorDigest, mirroredUid } from '../mirror.ts';
 import { isUnderWay, planOwnOperation, planOwnTermination, planOwnTriggers } from './request-plan.ts';
+import { SetOperations } from './set-operations.ts';
 
 /** How {@link ClusterApplications} work. */
 export interface ClusterApplicationsOptions {
@@ -78,6 +79,7 @@ export class ClusterApplications implements AgentKind<SourceSync> {
    * a restart loses none.
    */
   readonly #deferred = new Map<string, ApplicationMessage>();
+  readonly #setOperations = new SetOperations();
   readonly #terminations = new Terminations<ApplicationMessage>();
   readonly #refused: RefusedRequests;
   /** Applications whose deletion was sent a moment ago. */
@@ -262,9 +264,11 @@ export class ClusterApplications implements AgentKind<SourceSync> {
       this.#deferred.delete(ref.name);
       this.#inbox?.receive({ ref, message: deferred, again: this.#newId() });
     }
-    const overruled = this.#terminations.overruled(ref.name, local);
-    if (overruled !== undefined) {
-      this.#inbox?.receive({ ref, message: overruled, again: this.#newId() });
+    const repeated = [this.#setOperations.lost(ref.name, local), this.#terminations.overruled(ref.name, local)];
+    for (const message of repeated) {
+      if (message !== undefined) {
+        this.#inbox?.receive({ ref, message, again: this.#newId() });
+      }
     }
   }
 
@@ -366,6 +370,7 @@ export class ClusterApplications implements AgentKind<SourceSync> {
       },
       signal,
     );
+    this.#setOperations.carriedOut(ref.name, this.#local(this.#key(ref.name)), message);
     if (isLater && !signal.aborted) {
       this.#deferred.set(ref.name, message);
       // It may have ended while this was decided.
