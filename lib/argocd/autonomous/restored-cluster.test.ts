@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { alone, incoming, own } from './testing/alone.ts';
 import { joined, ownApplication } from './testing/stage.ts';
 
 const local = { namespace: 'argocd', name: 'shop' };
@@ -53,4 +54,26 @@ test('an operation that is over is not set again by a restore', async () => {
   relist();
   await lab.run(60_000);
   expect(agent.application()?.operation).toBeUndefined();
+});
+
+test('an earlier state that a Go agent has again after a restore is shown, under the id that it had before', async () => {
+  const { lab, principal } = await alone();
+  const earlier = incoming('spec-update', own('old', { status: { sync: { status: 'Synced' } } }));
+  const lost = incoming('spec-update', own('old', { status: { sync: { status: 'OutOfSync' } } }));
+  const shown = () => principal.mirror()?.status?.sync?.status;
+  for (const message of [earlier, lost]) {
+    principal.receive(message);
+    await lab.run();
+  }
+  const before = principal.sent.length;
+  principal.receive(earlier);
+  await lab.run();
+  expect(shown(), 'it may be a late copy').toBe('OutOfSync');
+  expect(principal.sent.slice(before)).toMatchObject([
+    { type: 'request-update', payload: { name: 'shop', checksum: null, digest: '' } },
+  ]);
+  // The answer.
+  principal.receive(earlier);
+  await lab.run();
+  expect(shown()).toBe('Synced');
 });

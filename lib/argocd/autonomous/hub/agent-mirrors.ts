@@ -165,14 +165,14 @@ export class AgentMirrors implements CopySync {
       return false;
     }
     const is = this.#history.is(message);
-    if (is === 'late') {
+    if (is === 'late' && !this.#isAnswer(name)) {
       this.#connection?.acknowledge(message);
       return true;
     }
     this.#history.received(message);
     this.#departures.received(message);
     const received = this.#requests.received(name);
-    const id = is === 'again' ? this.#options.runtime.newId() : messageId(message);
+    const id = is === 'new' ? messageId(message) : this.#options.runtime.newId();
     this.#inbox.receive({ is: 'message', name, id, message, received, connection: this.#connection });
     return true;
   }
@@ -285,13 +285,22 @@ export class AgentMirrors implements CopySync {
     this.#inbox.receive({ is: 'verify', name, id: this.#options.runtime.newId() });
   }
 
-  /** Asks the agent to report what it has of this name. */
-  #ask(name: string): void {
-    this.#messages.post(`ask-${name}`, () => ({
+  /** Whether what looks like a late copy is the answer to the question whether it is one. Asks that, if it was not asked yet. */
+  #isAnswer(name: string): boolean {
+    if (this.#history.doubted(name)) {
+      return !this.#messages.has(questionAbout(name));
+    }
+    this.#ask(name, { digest: '' });
+    return false;
+  }
+
+  /** Asks the agent to report what it has of this name. With an empty digest, an agent of either kind answers in any case. */
+  #ask(name: string, more: Pick<RequestUpdate, 'digest'> = {}): void {
+    this.#messages.post(questionAbout(name), () => ({
       target: 'resourceResync',
       type: 'request-update',
       // Without checksum a Go agent answers in any case.
-      payload: { ...this.reportOf(this.#ref(name)), checksum: null },
+      payload: { ...this.reportOf(this.#ref(name)), checksum: null, ...more },
     }));
   }
 
@@ -321,6 +330,10 @@ export class AgentMirrors implements CopySync {
   #ref(name: string): ObjectRef {
     return { namespace: this.#options.agent, name };
   }
+}
+
+function questionAbout(name: string): string {
+  return `ask-${name}`;
 }
 
 function supersedes(newer: Work, older: Work): boolean {

@@ -36,6 +36,19 @@ export class MessageHistory {
     return this.#received.has(name);
   }
 
+  /**
+   * A late copy came. An agent whose cluster was restored sends an earlier state under the id that it had then, so it has to be
+   * asked. True when it was asked already.
+   */
+  doubted(name: string): boolean {
+    const received = this.#received.get(name);
+    const wasDoubted = received?.isDoubted === true;
+    if (received !== undefined) {
+      received.isDoubted = true;
+    }
+    return wasDoubted;
+  }
+
   /** The agent is asked about a name. */
   asked(name: string): void {
     const received = this.#received.get(name);
@@ -52,7 +65,7 @@ export class MessageHistory {
     const { name } = message.object.metadata;
     const id = stateId(message);
     const earlier = (this.#received.get(name)?.ids ?? []).filter((one) => one !== id);
-    this.#received.set(name, { ids: [...earlier.slice(1 - mostPerName), id], isAsked: false });
+    this.#received.set(name, { ids: [...earlier.slice(1 - mostPerName), id], isAsked: false, isDoubted: false });
     if (this.#received.size > 2 * this.#inUse() + mostUnused) {
       for (const other of this.#received.keys()) {
         if (!this.#isInUse(other)) {
@@ -68,6 +81,8 @@ interface Received {
   readonly ids: readonly string[];
   /** The agent was asked about the name since the last message. */
   isAsked: boolean;
+  /** A late copy came since the last message. */
+  isDoubted: boolean;
 }
 
 /** Equal for two copies of one message. */
