@@ -112,7 +112,7 @@ const mutants: Mutant[] = [
   {
     invariant: 'a repeated message answers a request and is processed',
     file: peer,
-    from: "is === 'again' ? this.#options.runtime.newId() : messageId(message)",
+    from: "is === 'new' ? messageId(message) : this.#options.runtime.newId()",
     to: 'messageId(message)',
     seed: 1_770,
   },
