@@ -149,6 +149,12 @@ const mutants: Mutant[] = [
     file: 'sync/outbox.ts',
     from: 'this.#marks.departed(entry, next.outcome.uid);',
     to: '',
+    // The principal asks about what looks like a late copy.
+    also: {
+      file: 'argocd/autonomous/hub/agent-mirrors.ts',
+      from: "is === 'late' && !this.#isAnswer(name)",
+      to: "is === 'late'",
+    },
     seed: 5_940,
   },
   {
