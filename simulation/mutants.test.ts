@@ -124,7 +124,6 @@ const mutants: Mutant[] = [
     file: 'sync/decision.ts',
     from: 'deletion<T>({ key, mark }: Entry, uid: string, version: string)',
     to: "deletion<T>({ key }: Entry, uid: string, version: string, mark = '')",
-    seed: 9_630,
   },
   {
     invariant: 'a copy created too late is found by its report',
