@@ -144,19 +144,6 @@ const mutants: Mutant[] = [
     seed: 4_330,
   },
   {
-    invariant: 'an object that is withdrawn and returns unchanged gets a new event id',
-    file: 'sync/outbox.ts',
-    from: 'this.#marks.departed(entry, next.outcome.uid);',
-    to: '',
-    // The principal asks about what looks like a late copy.
-    also: {
-      file: 'argocd/autonomous/hub/agent-mirrors.ts',
-      from: "is === 'late' && !this.#isAnswer(name)",
-      to: "is === 'late'",
-    },
-    seed: 5_940,
-  },
-  {
     invariant: 'a repository follows its project',
     file: 'argocd/replicas/hub/repositories.ts',
     from: '(isRepository(secret) && projectOfRepository(secret) === name) || isShared(secret)',
