@@ -28,7 +28,7 @@ export interface LeavingWay {
   readonly goes: readonly Kind[];
   /** The Application stays on the hub. Default: it goes. */
   readonly staysOnHub?: true;
-  /** The Application stays on its cluster, a copy as a copy. Default: it goes, or is given back. */
+  /** The Application stays on its cluster, a copy as a copy. Default: it goes, or is given back if the hub's stays. */
   readonly staysOnCluster?: true;
   /** It needs the principal to start with other settings. */
   readonly orders?: readonly Order[];

@@ -87,7 +87,8 @@ function cellsOf(order: Order): Cell[] {
 /** What the rule says. */
 function expected({ kind, rule }: Cell): Outcome {
   const isGone = rule.goes.includes(kind);
-  const isOwn = kind === 'autonomous' ? rule.staysOnCluster === true : kind === 'taken over' && !isGone;
+  const isOwn =
+    kind === 'autonomous' ? rule.staysOnCluster === true : kind === 'taken over' && rule.staysOnHub === true;
   return {
     workload: isGone ? 'went' : 'stays',
     application: kind !== 'autonomous' && rule.staysOnCluster ? 'copy' : isOwn ? 'own' : 'went',
