@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { application, namespace, type Pair, pairApplications, startPair } from '../e2e/pair/index.ts';
 import { type Cluster, saveStorage, startCluster } from '../e2e/testbed/index.ts';
 import { until } from '../lib/base/testing.ts';
-import { configMaps, namespaces } from '../lib/kube/index.ts';
+import { configMaps } from '../lib/kube/index.ts';
 
 // The etcd of a managed cluster is restored from a snapshot while the agent runs. Its API server accepts the agent's watches from
 // versions that it has not reached yet, and says nothing until it has.
@@ -10,7 +10,6 @@ import { configMaps, namespaces } from '../lib/kube/index.ts';
 let pair: Pair<Cluster>;
 beforeAll(async () => {
   pair = await startPair<Cluster>({}, () => startCluster({ name: 'own' }));
-  await pair.hub.client.create(namespaces, { metadata: { name: pair.name } });
 });
 afterAll(() => pair?.stop());
 
