@@ -271,7 +271,8 @@ describe('our principal and an autonomous Go agent', () => {
     const updates = told.filter((event) => typeOf(event) === 'request-update' && goPayload(event)?.name === 'remains');
     const theirUpdate = recorded({ type: 'request-update', target: 'resourceResync' }, 'resync');
     const uid = local('remains')?.metadata.uid;
-    const payload = { name: 'remains', namespace: agentName, uid, kind: 'Application', checksum: expect.any(String) };
+    // Without a checksum the agent reports it in any case: the hub may have refused what the process before acknowledged.
+    const payload = { name: 'remains', namespace: agentName, uid, kind: 'Application', checksum: null };
     expect(meaningOf(updates[0] as GoEvent)).toEqual({ ...meaningOf(theirUpdate), payload });
     expect(agent.harm).toEqual([]);
   });
