@@ -53,6 +53,7 @@ function test(what: string, command: readonly string[], env: NodeJS.ProcessEnv):
   passed += result?.passed ?? 0;
   failed += failures;
   summary.push(`${what}: ${result?.passed ?? 0} passed, ${failures} failed, ${minutes}`);
+  summary.push(...(result?.failures ?? []).map((one) => `  failed: ${one}`));
   return result;
 }
 

@@ -3,10 +3,14 @@ import type { Reporter, TestModule } from 'vitest/node';
 import { type SkippedTest, skippedTests } from '../e2e/needs/index.ts';
 import { visible } from './bare.ts';
 
+type Errors = readonly { readonly message?: string }[];
+
 /** What a run of tests came to. */
 export interface CiResult {
   readonly passed: number;
   readonly failed: number;
+  /** What failed, and the first line of why. */
+  readonly failures: readonly string[];
   readonly skipped: readonly SkippedTest[];
   /** What the run could see of what a bare machine does not have. */
   readonly visible: readonly string[];
@@ -15,13 +19,21 @@ export interface CiResult {
 /** Writes the {@link CiResult}, as JSON, to the file `CI_RESULT`. */
 export default class CiReporter implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], unhandledErrors: readonly unknown[]): void {
-    const tests = modules.flatMap((module) => [...module.children.allTests()]).map((test) => test.result().state);
-    const failed = tests.filter((state) => state === 'failed').length;
+    const tests = modules.flatMap((module) => [...module.children.allTests()]);
+    const failed = tests.filter((test) => test.result().state === 'failed');
     // A file that cannot be loaded, a hook that throws and an error outside of tests have no test to count.
-    const others = modules.filter((module) => !module.ok() && ![...module.children.allTests('failed')].length).length;
+    const others = modules.filter((module) => !module.ok() && ![...module.children.allTests('failed')].length);
+    const failures = [
+      ...failed.map((test) =>
+        failure(`${test.module.relativeModuleId} > ${test.fullName}`, test.result().errors ?? []),
+      ),
+      ...others.map((module) => failure(module.relativeModuleId, module.errors())),
+      ...unhandledErrors.map((error) => failure('outside of tests', [error as Error])),
+    ];
     const result: CiResult = {
-      passed: tests.filter((state) => state === 'passed').length,
-      failed: failed + others + unhandledErrors.length,
+      passed: tests.filter((test) => test.result().state === 'passed').length,
+      failed: failures.length,
+      failures,
       skipped: skippedTests(modules),
       visible: visible(),
     };
@@ -29,4 +41,8 @@ export default class CiReporter implements Reporter {
       writeFileSync(process.env.CI_RESULT, JSON.stringify(result));
     }
   }
+}
+
+function failure(name: string, errors: Errors): string {
+  return `${name}: ${errors[0]?.message?.split('\n', 1)[0] ?? 'no error'}`;
 }
