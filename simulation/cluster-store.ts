@@ -1,5 +1,6 @@
 import { isSkipped } from '../lib/argocd/index.ts';
 import { jsonPatchOf, type MergePatch, needsJsonPatch, onAbort } from '../lib/base/index.ts';
+import { Answers } from '../lib/kube/index.ts';
 import { type ObjectRef, refOf, type Store, type StoreChange } from '../lib/sync/index.ts';
 import { type Collection, type DeleteRequest, type Listener, Refused, type SimulatedObject } from './cluster.ts';
 import type { SeededDice } from './dice.ts';
@@ -28,12 +29,15 @@ export class ClusterStore<T extends SimulatedObject> implements Store<T> {
   readonly #dice: SeededDice;
   readonly #cache = new Map<string, T>();
   readonly #listeners = new Set<Listener<T>>();
+  /** Called when a list shows that the cluster was restored, as an informer's handlers are. */
+  restored: () => void = () => undefined;
   readonly #machine: Machine;
   readonly #audit: Audit<T> | undefined;
   readonly #latencyMs: number;
   readonly #hasSelector: boolean;
   #watching: () => void = () => undefined;
   #lastDelivery = 0;
+  readonly #answers = new Answers();
   /** The last version that it had. */
   #reached = 0;
   #epoch = 0;
@@ -114,8 +118,8 @@ export class ClusterStore<T extends SimulatedObject> implements Store<T> {
     );
   }
 
-  read(ref: ObjectRef, signal?: AbortSignal): Promise<T | undefined> {
-    return this.#call(() => this.#collection.get(ref), signal);
+  async read(ref: ObjectRef, signal?: AbortSignal): Promise<T | undefined> {
+    return this.#answered(ref, await this.#call(() => this.#collection.get(ref), signal));
   }
 
   create(object: T, signal?: AbortSignal): Promise<T> {
@@ -151,7 +155,7 @@ export class ClusterStore<T extends SimulatedObject> implements Store<T> {
     return this.#write('update', ref, true, () => this.#collection.replace(ref, object), signal);
   }
 
-  delete(ref: ObjectRef, options: DeleteRequest, signal?: AbortSignal): Promise<void> {
+  async delete(ref: ObjectRef, options: DeleteRequest, signal?: AbortSignal): Promise<void> {
     const work = () => {
       try {
         this.#collection.delete(ref, options);
@@ -160,11 +164,23 @@ export class ClusterStore<T extends SimulatedObject> implements Store<T> {
           throw error;
         }
       }
+      return this.#collection.get(ref);
     };
-    return this.#write('delete', ref, options.resourceVersion !== undefined, work, signal);
+    await this.#write('delete', ref, options.resourceVersion !== undefined, work, signal);
   }
 
-  #write<R>(
+  /** As a real client tells its informers. */
+  #answered<R extends T | undefined>(ref: ObjectRef, object: R): R {
+    const known = this.get(ref);
+    if (object === undefined) {
+      this.#answers.lacks(ref, known);
+    } else if (object.metadata.resourceVersion !== known?.metadata.resourceVersion) {
+      this.#answers.has(object);
+    }
+    return object;
+  }
+
+  async #write<R extends T | undefined>(
     action: ExecutedWrite<T>['action'],
     ref: ObjectRef,
     hasVersion: boolean,
@@ -172,7 +188,7 @@ export class ClusterStore<T extends SimulatedObject> implements Store<T> {
     signal: AbortSignal | undefined,
   ): Promise<R> {
     const executed = this.#audit?.();
-    return this.#call(() => {
+    const answer = await this.#call(() => {
       const { cluster, kind } = this.#collection;
       if (cluster.forbids) {
         throw new Refused(403, 'Forbidden');
@@ -189,6 +205,7 @@ export class ClusterStore<T extends SimulatedObject> implements Store<T> {
       }
       return after;
     }, signal);
+    return this.#answered(ref, answer);
   }
 
   /** An answer that nobody waits for any more is dropped; the request is executed nevertheless. */
@@ -222,9 +239,11 @@ export class ClusterStore<T extends SimulatedObject> implements Store<T> {
           answer = () => reject(error);
         }
         // The write may be done and its answer lost.
+        const { restores } = this.#collection.cluster;
+        const arrives = () => !machine.isCutOff && this.#collection.cluster.restores === restores;
         answered(
           this.#dice.delay(this.#latencyMs),
-          this.#dice.chance(0.01) ? lost : () => (machine.isCutOff ? lost() : answer()),
+          this.#dice.chance(0.01) ? lost : () => (arrives() ? answer() : lost()),
         );
       };
       this.#time.after(this.#dice.delay(this.#latencyMs), arrive);
@@ -256,6 +275,7 @@ export class ClusterStore<T extends SimulatedObject> implements Store<T> {
   }
 
   #list(): void {
+    this.#answers.listBegins();
     const shown = this.#collection
       .list()
       .filter((object) => this.#isSelected(object))
@@ -265,15 +285,18 @@ export class ClusterStore<T extends SimulatedObject> implements Store<T> {
     for (const [id] of gone) {
       this.#cache.delete(id);
     }
-    const listed = shown.map((object) => ({ old: this.#cache.get(idOf(object)), now: object, relisted: true }));
+    const listed = shown.map((object) => ({ old: this.#cache.get(idOf(object)), now: object }));
     const isNews = ({ old, now }: StoreChange<T>) => old?.metadata.resourceVersion !== now?.metadata.resourceVersion;
     // As a real informer: after a restore each object is reported, whether it differs or not.
     const { version } = this.#collection.cluster;
     const isRestored =
-      version < this.#reached ||
+      version < Number(this.#answers.latest(String(this.#reached))) ||
+      listed.some(({ now }) => this.#answers.contradict(now)) ||
       listed.some((change) => isNews(change) && Number(change.now.metadata.resourceVersion) <= this.#reached);
+    const gap = isRestored ? 'restore' : 'list';
     const changes = isRestored ? listed : listed.filter(isNews);
     this.#reached = version;
+    this.#answers.listed();
     for (const { now: object } of changes) {
       this.#cache.set(idOf(object), object);
     }
@@ -284,10 +307,16 @@ export class ClusterStore<T extends SimulatedObject> implements Store<T> {
       ...changes.filter(isNew),
       ...changes.filter((change) => !isNew(change)),
     ]) {
-      this.#tell(change);
+      this.#tell({ ...change, gap });
+    }
+    if (isRestored) {
+      this.restored();
     }
     const epoch = this.#epoch;
     this.#watching = this.#collection.watch((change) => {
+      if (this.#collection.cluster.isSilent) {
+        return;
+      }
       this.#lastDelivery = Math.max(this.#lastDelivery, this.#time.now() + this.#dice.delay(4));
       this.#machine.after(this.#lastDelivery - this.#time.now(), () => {
         if (this.#epoch === epoch && !this.#machine.isDead) {
@@ -318,6 +347,7 @@ export class ClusterStore<T extends SimulatedObject> implements Store<T> {
       return;
     }
     this.#reached = Number(object.metadata.resourceVersion);
+    this.#answers.shown(String(this.#reached), change.now === undefined ? object : undefined);
     const old = this.#cache.get(idOf(object));
     if (change.now === undefined) {
       this.#cache.delete(idOf(object));

@@ -83,6 +83,8 @@ export class SimulatedCluster {
   down = false;
   /** The API server refuses to write, as one does that has not loaded its rules yet. */
   forbids = false;
+  /** Its watches say nothing any more, while writes are still answered: they break when it is restored. */
+  isSilent = false;
   /** Namespaces that are not there. */
   readonly missing = new Set<string>();
   /** Namespaces that are being deleted: nothing new comes into them. */
@@ -90,6 +92,8 @@ export class SimulatedCluster {
   /** What refuses writes of programs. */
   readonly refusals = new Set<Refusal>();
   readonly #restored = new Set<() => void>();
+  /** How often its storage was restored. */
+  restores = 0;
   /** Writes that changed something. */
   writes = 0;
 
@@ -136,9 +140,11 @@ export class SimulatedCluster {
     return { version: this.#version, objects: new Map(objects) };
   }
 
-  /** The storage has what it had then, at the versions of then. Watches break. */
+  /** The storage has what it had then, at the versions of then. Watches break, and what is not answered yet never is. */
   restore({ version, objects }: ClusterBackup): void {
     this.#version = version;
+    this.isSilent = false;
+    this.restores++;
     for (const [kind, collection] of this.#collections) {
       collection.restore(objects.get(kind) ?? new Map());
     }

@@ -16,8 +16,8 @@ export function kubeStore<T extends StoredObject>(options: {
   return {
     subscribe: (listener) =>
       informer.subscribe({
-        added: (now) => listener({ old: undefined, now: outside(now) }),
-        updated: (old, now, relisted) => listener({ old: outside(old), now: outside(now), relisted }),
+        added: (now, _, gap) => listener({ old: undefined, now: outside(now), gap }),
+        updated: (old, now, gap) => listener({ old: outside(old), now: outside(now), gap }),
         deleted: (old) => listener({ old: outside(old), now: undefined }),
       }),
     read: async (ref, signal) => (await client.get(type, ref, signal)) as unknown as T | undefined,

@@ -1,5 +1,6 @@
 import type { WebSocket } from 'ws';
 import { jsonPatchOf, type MergePatch, needsJsonPatch, parseJson, TokenBucket } from '../base/index.ts';
+import { type AnswerListener, AnswerListeners } from './answer-listeners.ts';
 import type {
   ClientOptions,
   DeleteOptions,
@@ -48,6 +49,7 @@ export class KubeClient {
   readonly #observe: ClientOptions['observe'];
   readonly #beforeWrite: ClientOptions['beforeWrite'];
   readonly #reachability = new Reachability();
+  readonly #answers = new AnswerListeners();
 
   /** Prefer the static factories. */
   constructor(credentials: Credentials, options: ClientOptions = {}) {
@@ -100,9 +102,12 @@ export class KubeClient {
   /** Reads one object; undefined when it does not exist. */
   async get<T extends KubeObject>(type: ResourceType<T>, key: ObjectKey, signal?: AbortSignal): Promise<T | undefined> {
     try {
-      return await this.#json<T>({ method: 'GET', path: objectPath(type, key), signal });
+      const object = await this.#json<T>({ method: 'GET', path: objectPath(type, key), signal });
+      this.#answers.answered(type, key, object);
+      return object;
     } catch (error) {
       if (isNotFound(error)) {
+        this.#answers.refused(type, key, error);
         return undefined;
       }
       throw error;
@@ -206,7 +211,7 @@ export class KubeClient {
     options: WriteOptions & Partial<MetadataOnly> = {},
   ): Promise<KubeObject> {
     const path = collectionPath(type, type.namespaced ? requiredNamespace(type, object) : undefined);
-    return this.#write({ method: 'POST', path, body: withKind(type, object) }, options);
+    return this.#write(type, { method: 'POST', path, body: withKind(type, object) }, options);
   }
 
   /**
@@ -215,7 +220,7 @@ export class KubeClient {
    */
   async replace<T extends KubeObject>(type: ResourceType<T>, object: T, options: WriteOptions = {}): Promise<T> {
     const path = objectPath(type, object.metadata, options.subresource);
-    return this.#write({ method: 'PUT', path, body: withKind(type, object) }, options);
+    return this.#write(type, { method: 'PUT', path, body: withKind(type, object) }, options);
   }
 
   /**
@@ -229,6 +234,7 @@ export class KubeClient {
   ): Promise<T> {
     const { managedFields: _, ...metadata } = object.metadata;
     return this.#write(
+      type,
       {
         method: 'PATCH',
         path: objectPath(type, object.metadata, options.subresource),
@@ -261,7 +267,8 @@ export class KubeClient {
     options: WriteOptions & Partial<MetadataOnly> = {},
   ): Promise<KubeObject> {
     const path = objectPath(type, key, options.subresource);
-    return this.#write({ method: 'PATCH', path, contentType: 'application/merge-patch+json', body: patch }, options);
+    const request = { method: 'PATCH', path, contentType: 'application/merge-patch+json', body: patch } as const;
+    return this.#write(type, request, options);
   }
 
   /**
@@ -293,7 +300,8 @@ export class KubeClient {
     const body = jsonPatchOf(planned ?? {}, patch);
     const path = objectPath(type, key, options.subresource);
     try {
-      return await this.#write({ method: 'PATCH', path, contentType: 'application/json-patch+json', body }, options);
+      const request = { method: 'PATCH', path, contentType: 'application/json-patch+json', body } as const;
+      return await this.#write(type, request, options);
     } catch (error) {
       if (!isInvalid(error)) {
         throw error;
@@ -311,9 +319,12 @@ export class KubeClient {
     const { uid, resourceVersion, propagationPolicy, gracePeriodSeconds, signal } = options;
     const preconditions = uid || resourceVersion ? { uid, resourceVersion } : undefined;
     const body = { apiVersion: 'v1', kind: 'DeleteOptions', preconditions, propagationPolicy, gracePeriodSeconds };
+    const path = objectPath(type, key);
     try {
-      await this.#json({ method: 'DELETE', path: objectPath(type, key), body, signal, idempotent: uid !== undefined });
+      const request = { method: 'DELETE', path, body, signal, idempotent: uid !== undefined } as const;
+      this.#answers.answered(type, key, await this.#json<KubeObject>(request));
     } catch (error) {
+      this.#answers.refused(type, key, error);
       if (!isNotFound(error)) {
         throw error;
       }
@@ -368,6 +379,14 @@ export class KubeClient {
     return this.#reachability.returns(ms, signal);
   }
 
+  /**
+   * Calls back with each object of this kind that the server answers to a read or a write of it, until the returned function is
+   * called; undefined: the server has none. Lists and watches are left out.
+   */
+  onAnswer(type: ResourceType, listener: AnswerListener): () => void {
+    return this.#answers.add(type, listener);
+  }
+
   /** Closes all connections; open requests and watches fail. */
   async close(): Promise<void> {
     this.#watches.close();
@@ -381,7 +400,8 @@ export class KubeClient {
     return response ?? this.#pool.send({ ...request, timeoutMs: silentWatchMs });
   }
 
-  async #write<T>(
+  async #write<T extends KubeObject>(
+    type: ResourceType,
     request: Omit<JsonRequest, 'signal'>,
     options: WriteOptions & Partial<MetadataOnly>,
     parameters: Record<string, boolean | undefined> = {},
@@ -394,13 +414,17 @@ export class KubeClient {
       dryRun: options.dryRun ? 'All' : undefined,
       ...parameters,
     });
-    return this.#json<T>({
+    const object = await this.#json<T>({
       ...request,
       path,
       signal: options.signal,
       idempotent: request.idempotent || options.repeatable === true,
       ...(options.metadataOnly ? { accept: metadataType } : {}),
     });
+    if (!options.dryRun && object?.metadata) {
+      this.#answers.answered(type, object.metadata, object);
+    }
+    return object;
   }
 
   async #json<T>(request: JsonRequest): Promise<T> {

@@ -1,4 +1,5 @@
 export { awaitObject } from './await-object.ts';
+export { Answers } from './cache/answers.ts';
 export { cacheCaughtUp } from './cache/caught-up.ts';
 export type { Indexer } from './cache/indexed-store.ts';
 export { Informer, type InformerHandler, type InformerOptions } from './cache/informer.ts';

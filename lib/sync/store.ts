@@ -49,8 +49,12 @@ export interface Store<T extends StoredObject> {
 export interface StoreChange<T> {
   readonly old: T | undefined;
   readonly now: T | undefined;
-  /** The cache learned it from a list, after a gap of its watch: there may have been other changes in between. */
-  readonly relisted?: boolean | undefined;
+  /**
+   * How the cache learned it other than by its watch. `list`: from a list after a gap, there may have been other changes in
+   * between. `restore`: the same, and the API server was restored from a backup: the object may be in an earlier version, and all
+   * that was known of it is not true any more.
+   */
+  readonly gap?: 'list' | 'restore' | undefined;
 }
 
 /** What a failed write means for the writer. */

@@ -25,7 +25,7 @@ function setUp() {
       return () => undefined;
     },
   });
-  const change = (old: StoredObject | undefined, now: StoredObject) => notify({ old, now });
+  const change = (old: StoredObject | undefined, now: StoredObject, gap?: 'restore') => notify({ old, now, gap });
   const show = (now: StoredObject) => change(undefined, now);
   const lost = (old: StoredObject) => notify({ old, now: undefined });
   return { view, changes, doubted, timers, show, change, lost };
@@ -34,6 +34,8 @@ function setUp() {
 const at = (resourceVersion: string, uid = 'u'): StoredObject => ({
   metadata: { namespace: 'n', name: 'x', uid, resourceVersion },
 });
+
+const ref = { namespace: 'n', name: 'x' };
 
 test('what the cache says late does not hide what a write returned', () => {
   const { view, changes, show } = setUp();
@@ -90,6 +92,29 @@ test('what was deleted after the backup was made is there again', () => {
   view.lost(at('501'));
   change(at('501'), at('400'));
   expect(changes).toEqual(['1000', 'gone', '500', '501', 'gone', '400']);
+});
+
+test('a cache that tells of a restore is followed, also to a state that is newer than what it had', () => {
+  const { view, changes, change } = setUp();
+  change(undefined, at('200'));
+  view.learn(at('540'));
+  change(at('200'), at('215'), 'restore');
+  expect(changes).toEqual(['200', '540', '215']);
+});
+
+test('an answer to a question that came after what is known is never behind it, but for a restore', () => {
+  const { view, changes } = setUp();
+  view.learn(at('540'));
+  view.learn(at('215'), view.get(ref));
+  expect(changes).toEqual(['540', '215']);
+});
+
+test('so is one of another object of that name, and one that is hidden', () => {
+  const { view, changes } = setUp();
+  view.learn(at('540'));
+  view.learn(at('103', 'other'), view.get(ref));
+  view.left(at('100', 'other'), view.get(ref));
+  expect(changes).toEqual(['540', 'gone', '103', 'gone']);
 });
 
 test('after a restore no version is one that an object had before, with another state', () => {

@@ -7,6 +7,8 @@ const rememberedGone = 4_096;
 /** Delays between checks for our own creation in the cache. They grow, because the cache's selector may exclude it. */
 const doubt: RetryDelays = { baseMs: 10_000, factor: 2, capMs: 600_000, jitter: 0 };
 
+type Gap = StoreChange<StoredObject>['gap'];
+
 /** Why an object is known to be gone. */
 type Gone =
   /** The cache lost it, and knows itself when it is back. It was at this version last. */
@@ -34,8 +36,8 @@ export interface ViewOptions<T> {
  *
  * Resource versions, compared as decimal numbers, decide which is newer. Kubernetes up to 1.34 calls them opaque except for
  * equality; where they are not numbers, the last observation counts, and a late answer may briefly hide a newer cached
- * state. When the cache itself goes back to an earlier version, the API server was restored from a backup, and the cache is
- * right.
+ * state. When the cache says that the API server was restored from a backup, or goes back to an earlier version itself, the cache
+ * is right.
  */
 export class View<T extends StoredObject> {
   readonly #objects = new Map<string, T>();
@@ -55,19 +57,19 @@ export class View<T extends StoredObject> {
   /** Follows a store until the returned function is called. */
   follow(store: Pick<Store<T>, 'subscribe'>): () => void {
     this.#following = true;
-    const unsubscribe = store.subscribe(({ old, now, relisted }) => {
+    const unsubscribe = store.subscribe(({ old, now, gap }) => {
       const object = now ?? old;
       if (object === undefined) {
         return;
       }
       if (now !== undefined) {
         this.#cached.add(now.metadata.uid ?? '');
-        const wentBack = this.#hasGoneBack(old, now);
+        const wentBack = gap === 'restore' || this.#hasGoneBack(old, now);
         if (wentBack) {
-          this.#mark = `_${Math.floor(this.#options.clock.now()).toString(36)}`;
+          this.#goBack();
         }
         this.#return(now, wentBack);
-        if (!this.#take(now, relisted, wentBack)) {
+        if (!this.#take(now, gap, wentBack)) {
           this.#share(now);
         }
       } else {
@@ -103,8 +105,23 @@ export class View<T extends StoredObject> {
     return this.#objects.values();
   }
 
-  /** Takes an object that the API server returned, unless a newer state of it is known. */
-  learn(object: T): void {
+  /**
+   * Takes an object that the API server returned, unless a newer state of it is known.
+   * @param before what was known when it was read. What a later answer shows in an earlier state, or replaced, is that no more
+   */
+  learn(object: T, before?: T): void {
+    const known = this.get(refOf(object));
+    if (before !== undefined && known === before) {
+      if (before.metadata.uid !== object.metadata.uid) {
+        this.lost(before);
+      } else if (!isNewerVersion(object.metadata.resourceVersion, before.metadata.resourceVersion)) {
+        if (object.metadata.resourceVersion !== before.metadata.resourceVersion) {
+          this.#goBack();
+          this.#take(object, 'restore', true);
+        }
+        return;
+      }
+    }
     if (this.#take(object) && !this.#cached.has(object.metadata.uid ?? '')) {
       this.#awaitInCache(object, 1);
     }
@@ -118,10 +135,14 @@ export class View<T extends StoredObject> {
     this.#forget(object, { by: 'server' });
   }
 
-  /** The API server has the object in a state in which the cache leaves it out, by its labels. A newer state may come back. */
-  left(object: T): void {
+  /**
+   * The API server has the object in a state in which the cache leaves it out, by its labels. A newer state may come back.
+   * @param before what was known when it was read
+   */
+  left(object: T, before?: T): void {
     const known = this.get(refOf(object));
-    if (known === undefined || !isNewerVersion(object.metadata.resourceVersion, known.metadata.resourceVersion)) {
+    const isLater = isNewerVersion(object.metadata.resourceVersion, known?.metadata.resourceVersion);
+    if (known === undefined || (known !== before && !isLater)) {
       return;
     }
     if (known.metadata.uid !== object.metadata.uid) {
@@ -140,6 +161,10 @@ export class View<T extends StoredObject> {
     );
   }
 
+  #goBack(): void {
+    this.#mark = `_${Math.floor(this.#options.clock.now()).toString(36)}`;
+  }
+
   #cacheLost(uid: string): Gone | undefined {
     const gone = this.#gone.get(uid);
     return gone?.by === 'cache' ? gone : undefined;
@@ -155,7 +180,7 @@ export class View<T extends StoredObject> {
     }
   }
 
-  #take(object: T, relisted = false, wentBack = false): boolean {
+  #take(object: T, gap?: Gap, wentBack = false): boolean {
     const ref = refOf(object);
     const known = this.get(ref);
     if (
@@ -166,7 +191,7 @@ export class View<T extends StoredObject> {
     ) {
       return false;
     }
-    this.#set(ref, object, relisted);
+    this.#set(ref, object, gap);
     return true;
   }
 
@@ -206,7 +231,7 @@ export class View<T extends StoredObject> {
     }
   }
 
-  #set(ref: ObjectRef, now: T | undefined, relisted?: boolean): void {
+  #set(ref: ObjectRef, now: T | undefined, gap?: Gap): void {
     const id = `${ref.namespace}/${ref.name}`;
     const old = this.#objects.get(id);
     if (now === undefined) {
@@ -214,7 +239,7 @@ export class View<T extends StoredObject> {
     } else {
       this.#objects.set(id, now);
     }
-    this.#options.changed(ref, { old, now, relisted });
+    this.#options.changed(ref, { old, now, gap });
   }
 }
 

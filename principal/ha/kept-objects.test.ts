@@ -36,7 +36,7 @@ function hubWith(name: ReplicatedKind['name'], type: ResourceType) {
     const now = structuredClone({ ...object, metadata: { ...object.metadata, uid, resourceVersion } });
     objects.set(place(now.metadata), now);
     for (const handler of handlers) {
-      old === undefined ? handler.added?.(now, false) : handler.updated?.(old, now, false);
+      old === undefined ? handler.added?.(now, false) : handler.updated?.(old, now);
     }
     return now;
   };

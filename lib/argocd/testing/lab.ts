@@ -73,7 +73,7 @@ export class LabCluster<K extends keyof Kinds = 'Application'> implements Store<
       for (const now of listed) {
         const old = before.get(now.metadata.uid);
         if (old !== now) {
-          this.#notify(frozen({ old, now, relisted: old !== undefined }));
+          this.#notify(frozen({ old, now, gap: old === undefined ? undefined : 'list' }));
         }
       }
     };

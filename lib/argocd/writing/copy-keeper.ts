@@ -121,13 +121,14 @@ export class CopyKeeper<T extends StoredObject, D> {
   }
 
   /** An object changed. If it is a copy that somebody else changed, it is reconciled when it is time. */
-  localChange(ref: ObjectRef, { old, now }: StoreChange<T>): void {
+  localChange(ref: ObjectRef, { old, now, gap }: StoreChange<T>): void {
     const desired = this.desired(ref);
     if (desired === undefined) {
       return;
     }
     // After a restore it may be an earlier state in more than what others are kept from changing.
-    const isRestored = old !== undefined && now !== undefined && hasGoneBack(old.metadata, now.metadata);
+    const isRestored =
+      gap === 'restore' || (old !== undefined && now !== undefined && hasGoneBack(old.metadata, now.metadata));
     if (now === undefined || isRestored || this.hasFailed(ref) || this.#options.hasDrifted(now, desired)) {
       this.#conflicts.whenDue(ref, () => this.#options.reconcile(ref, now === undefined ? old : undefined));
     }

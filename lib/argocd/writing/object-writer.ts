@@ -114,9 +114,9 @@ export class ObjectWriter<T extends StoredObject> {
         view.lost(before);
       }
     } else if (isHidden?.(now) === true) {
-      view.left(now);
+      view.left(now, before);
     } else {
-      view.learn(now);
+      view.learn(now, before);
     }
     return now;
   }

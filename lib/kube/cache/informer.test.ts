@@ -28,11 +28,13 @@ const map = (name: string, value: string, uid = name): ConfigMap => ({
 });
 const text = (o: ConfigMap) => `${o.metadata.name}=${o.data?.value}`;
 
+const learned = { watch: 'updated', list: 'relisted', restore: 'restored' };
+
 function informer(options: Partial<InformerOptions<ConfigMap>> = {}) {
   const made = new Informer({ client: kind, type: configMaps, backoff: { initialMs: 1, maxMs: 4 }, ...options });
   made.subscribe({
     added: (o, initial) => log.push(`${initial ? 'initial' : 'added'} ${text(o)}`),
-    updated: (old, now, relisted) => log.push(`${relisted ? 'relisted' : 'updated'} ${text(old)} -> ${text(now)}`),
+    updated: (old, now, gap) => log.push(`${learned[gap ?? 'watch']} ${text(old)} -> ${text(now)}`),
     deleted: (o) => log.push(`deleted ${text(o)}`),
   });
   return made;
@@ -242,8 +244,8 @@ test('after a connection broke, a restored server is listed again, and each obje
   expect(log).toEqual([
     'deleted made-since=1',
     'added deleted-since=1',
-    'relisted a=2 -> a=1',
-    'relisted same=1 -> same=1',
+    'restored a=2 -> a=1',
+    'restored same=1 -> same=1',
   ]);
   await until(() => expect(kind.openWatches).toBe(1));
   kind.put(map('a', '3'));
@@ -262,7 +264,7 @@ test('an equal version of a restored server may have another content', async () 
     kind.put(map('a', '3'));
   });
   await until(() => expect(i.stats.lists).toBe(2));
-  expect(log.at(-1)).toBe('relisted a=2 -> a=3');
+  expect(log.at(-1)).toBe('restored a=2 -> a=3');
 });
 
 test('a restored server is known by its old objects, too, when its version was raised', async () => {
@@ -275,7 +277,69 @@ test('a restored server is known by its old objects, too, when its version was r
   log.length = 0;
   kind.breakWatches(reset(), () => kind.restore(snapshot, 1_000_000));
   await until(() => expect(i.stats.lists).toBe(2));
-  expect(log).toEqual(['relisted a=2 -> a=1', 'relisted same=1 -> same=1']);
+  expect(log).toEqual(['restored a=2 -> a=1', 'restored same=1 -> same=1']);
+});
+
+// The cache need not have seen what is lost: the server has answered with it.
+test.each([undefined, 1_000_000])(
+  'an answer that no watch has shown tells of a restore, raised to %s',
+  async (raised) => {
+    kind.put(map('a', '1'));
+    const i = await started();
+    const snapshot = kind.snapshot();
+    kind.breakWatches(reset(), () => {
+      kind.put(map('a', '2'));
+      kind.answer(configMaps, 'ns/a');
+      kind.restore(snapshot, raised);
+    });
+    await until(() => expect(i.stats.lists).toBe(2));
+    expect(log).toEqual(['initial a=1', 'restored a=1 -> a=1']);
+    await until(() => expect(kind.openWatches).toBe(1));
+    kind.breakWatches(reset());
+    await until(() => expect(kind.openWatches).toBe(1));
+    expect(i.stats.lists, 'one restore is told once').toBe(2);
+  },
+);
+
+test('so does an answer that an object is gone, when a list has it again', async () => {
+  kind.put(map('a', '1'));
+  const i = await started();
+  kind.breakWatches(reset(), () => {
+    const snapshot = kind.snapshot();
+    kind.remove('ns/a');
+    kind.answer(configMaps, 'ns/a');
+    kind.restore(snapshot, 1_000_000);
+  });
+  await until(() => expect(i.stats.lists).toBe(2));
+  expect(log).toEqual(['initial a=1', 'restored a=1 -> a=1']);
+});
+
+test('answers before a watch that breaks cost no list of a healthy server', async () => {
+  kind.put(map('a', '1'));
+  kind.put(map('b', '1'));
+  const i = await started();
+  kind.breakWatches(reset(), () => {
+    kind.put(map('a', '2'));
+    kind.answer(configMaps, 'ns/a');
+    kind.remove('ns/b');
+    kind.answer(configMaps, 'ns/b');
+  });
+  await until(() => expect(log.slice(2)).toEqual(['updated a=1 -> a=2', 'deleted b=1']));
+  expect(i.stats.lists).toBe(1);
+});
+
+test('a list that fails does not forget what was answered before it', async () => {
+  kind.put(map('a', '1'));
+  const i = await started();
+  const snapshot = kind.snapshot();
+  kind.breakWatches(reset(), () => {
+    kind.put(map('a', '2'));
+    kind.answer(configMaps, 'ns/a');
+    kind.restore(snapshot, 1_000_000);
+    kind.refuse = [new ApiError({ status: 410, message: 'gone' }), reset(), reset()];
+  });
+  await until(() => expect(i.stats.lists).toBe(2));
+  expect(log.at(-1)).toBe('restored a=1 -> a=1');
 });
 
 test('a reconnection to a healthy server costs one small list, and a watch that ended in its time none', async () => {

@@ -3,9 +3,16 @@ import { abortable, isNewerVersion, type Logger } from '../../base/index.ts';
 import type { ListOptions } from '../client-options.ts';
 import { isForbidden } from '../errors.ts';
 import { type KubeObject, keyOf, type ObjectKey, type ResourceType } from '../types.ts';
+import { Answers } from './answers.ts';
 import { cacheCaughtUp } from './caught-up.ts';
 import { IndexedStore, type Indexer } from './indexed-store.ts';
 import { type ReflectedClient, type ReflectorStats, reflect } from './reflector.ts';
+
+/**
+ * How a change was learned other than by the watch. `list`: from a list after a gap, and what was in between is not known.
+ * `restore`: the same, and the API server was restored from a backup, so that the object may be in an earlier version.
+ */
+export type Gap = 'list' | 'restore';
 
 /**
  * Handles changes. Called after the cache has changed, one call at a time, in the order of the server's history; must
@@ -13,12 +20,9 @@ import { type ReflectedClient, type ReflectorStats, reflect } from './reflector.
  */
 export interface InformerHandler<T extends KubeObject> {
   /** `initial`: the object was there when the informer or this subscription began. */
-  added?(object: T, initial: boolean): void;
-  /**
-   * `relisted`: the change comes from a list after a gap, and what was in between is not known. `now` is not newer than `old`
-   * only when the API server was restored from a backup; then each object is reported, whether it differs or not.
-   */
-  updated?(old: T, now: T, relisted?: boolean): void;
+  added?(object: T, initial: boolean, gap?: Gap): void;
+  /** After a restore each object is reported, whether it differs or not. */
+  updated?(old: T, now: T, gap?: Gap): void;
   /** `last` is the last state known; after a gap it may lack the final changes. */
   deleted?(last: T): void;
 }
@@ -49,6 +53,7 @@ export class Informer<T extends KubeObject> {
   readonly #options: InformerOptions<T>;
   readonly #store: IndexedStore<T>;
   readonly #handlers = new Set<InformerHandler<T>>();
+  readonly #restored = new Set<() => void>();
   readonly #stats: ReflectorStats = { lists: 0, watches: 0, events: 0, bookmarks: 0, errors: 0 };
   readonly #firstList = Promise.withResolvers<void>();
   readonly #refused = Promise.withResolvers<void>();
@@ -71,6 +76,8 @@ export class Informer<T extends KubeObject> {
     }
     this.#running = true;
     const { client, type, namespace, labelSelector, fieldSelector, logger } = this.#options;
+    const answers = new Answers();
+    const unfollow = client.onAnswer?.(type, (key, object) => this.#answered(answers, key, object));
     try {
       await reflect({
         client,
@@ -78,6 +85,7 @@ export class Informer<T extends KubeObject> {
         selection: { namespace, labelSelector, fieldSelector },
         pageSize: this.#options.pageSize ?? 500,
         backoff: this.#options.backoff ?? {},
+        answers,
         watchSeconds: this.#options.watchSeconds ?? 600,
         sink: {
           listed: (object, wentBack) => this.#listed(object, wentBack),
@@ -90,6 +98,7 @@ export class Informer<T extends KubeObject> {
         signal,
       });
     } finally {
+      unfollow?.();
       this.#running = false;
       this.#firstList.reject(signal.reason ?? new Error(`the informer of ${type.kind} has stopped`));
     }
@@ -98,12 +107,17 @@ export class Informer<T extends KubeObject> {
   /** Adds a handler and reports all cached objects to it at once. Returns the function that removes it. */
   subscribe(handler: InformerHandler<T>): () => void {
     for (const object of this.#store.list()) {
-      this.#call(handler, object, () => handler.added?.(object, true));
+      this.#call(object, () => handler.added?.(object, true));
     }
     this.#handlers.add(handler);
     return () => {
       this.#handlers.delete(handler);
     };
+  }
+
+  /** Calls back after the other handlers when the API server was restored from a backup. */
+  followRestores(restored: () => void): void {
+    this.#restored.add(restored);
   }
 
   /** Resolves once the cache is complete for the first time. Rejects when aborted or stopped before. */
@@ -172,6 +186,15 @@ export class Informer<T extends KubeObject> {
     return this.#store.byIndex(index, value);
   }
 
+  #answered(answers: Answers, key: ObjectKey, object: KubeObject | undefined): void {
+    const known = this.#store.get(keyOf(key));
+    if (object === undefined) {
+      answers.lacks(key, known);
+    } else if (known === undefined || !isSameVersion(known, object)) {
+      answers.has(object);
+    }
+  }
+
   #listed(object: T, wentBack: boolean): T {
     const old = this.#store.get(keyOf(object));
     return old && !wentBack && isSameVersion(old, object) ? old : this.#prepared(object);
@@ -179,7 +202,7 @@ export class Informer<T extends KubeObject> {
 
   #replaced(listed: T[], wentBack: boolean, reached: string | undefined): void {
     const isInitial = this.#stats.lists <= 1;
-    const isRestored = wentBack || listed.some((object) => this.#isNewsOfThePast(object, reached));
+    const gap = wentBack || listed.some((object) => this.#isNewsOfThePast(object, reached)) ? 'restore' : 'list';
     const objects = new Map<string, T>();
     for (const object of listed) {
       objects.set(keyOf(object), object);
@@ -198,7 +221,7 @@ export class Informer<T extends KubeObject> {
     }
     for (const [key, object] of objects) {
       const old = this.#store.get(key);
-      if (old && !isRestored && isSameVersion(old, object)) {
+      if (old && gap === 'list' && isSameVersion(old, object)) {
         continue;
       }
       this.#store.set(object);
@@ -216,10 +239,19 @@ export class Informer<T extends KubeObject> {
       this.#notifyDeleted(last);
     }
     for (const object of added) {
-      this.#notifyAdded(object, isInitial);
+      this.#notifyAdded(object, isInitial, isInitial ? undefined : gap);
     }
     for (const [old, now] of updated) {
-      this.#notifyUpdated(old, now, true);
+      this.#notifyUpdated(old, now, gap);
+    }
+    if (gap === 'restore') {
+      this.#options.logger?.warn(
+        { kind: this.type.kind },
+        'the API server has an earlier state: it was restored from a backup',
+      );
+      for (const restored of this.#restored) {
+        this.#call(undefined, restored);
+      }
     }
     this.#firstList.resolve();
   }
@@ -251,7 +283,7 @@ export class Informer<T extends KubeObject> {
     const now = this.#prepared(object);
     this.#store.set(now);
     if (old && isSameObject(old, now)) {
-      this.#notifyUpdated(old, now, false);
+      this.#notifyUpdated(old, now);
       return;
     }
     if (old) {
@@ -274,25 +306,25 @@ export class Informer<T extends KubeObject> {
     }
   }
 
-  #notifyAdded(object: T, initial: boolean): void {
+  #notifyAdded(object: T, initial: boolean, gap?: Gap): void {
     for (const handler of [...this.#handlers]) {
-      this.#call(handler, object, () => handler.added?.(object, initial));
+      this.#call(object, () => handler.added?.(object, initial, gap));
     }
   }
 
-  #notifyUpdated(old: T, now: T, relisted: boolean): void {
+  #notifyUpdated(old: T, now: T, gap?: Gap): void {
     for (const handler of [...this.#handlers]) {
-      this.#call(handler, now, () => handler.updated?.(old, now, relisted));
+      this.#call(now, () => handler.updated?.(old, now, gap));
     }
   }
 
   #notifyDeleted(last: T): void {
     for (const handler of [...this.#handlers]) {
-      this.#call(handler, last, () => handler.deleted?.(last));
+      this.#call(last, () => handler.deleted?.(last));
     }
   }
 
-  #call(_handler: InformerHandler<T>, object: T, call: () => unknown): void {
+  #call(object: T | undefined, call: () => unknown): void {
     try {
       const result = call();
       // The type asks for void, which an async function satisfies.
@@ -304,8 +336,8 @@ export class Informer<T extends KubeObject> {
     }
   }
 
-  #complain(error: unknown, object: T, message: string): void {
-    this.#options.logger?.error({ error, kind: this.type.kind, object: keyOf(object) }, message);
+  #complain(error: unknown, object: T | undefined, message: string): void {
+    this.#options.logger?.error({ error, kind: this.type.kind, object: object && keyOf(object) }, message);
   }
 }
 

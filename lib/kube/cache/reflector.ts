@@ -4,6 +4,7 @@ import type { ListOptions } from '../client-options.ts';
 import { ApiError, ConnectionError, isGone } from '../errors.ts';
 import type { KubeObject, ResourceType } from '../types.ts';
 import type { WatchEvent } from '../watch.ts';
+import type { Answers } from './answers.ts';
 
 /** Receives the reports of a reflector. */
 export interface ReflectorSink<T extends KubeObject> {
@@ -14,7 +15,7 @@ export interface ReflectorSink<T extends KubeObject> {
    */
   listed(object: T, wentBack: boolean): T;
   /**
-   * The complete state, from a list.
+   * The complete state, from a list. `wentBack`: the list is older than what was reported or answered before.
    * @param reached the version up to which everything was reported before; undefined: nothing was
    */
   replaced(objects: T[], wentBack: boolean, reached: string | undefined): void;
@@ -39,7 +40,8 @@ export interface ReflectorStats {
 }
 
 /** What a reflector needs of a client; one that does not tell when its server answers again is asked after each delay. */
-export type ReflectedClient = Pick<KubeClient, 'listPage' | 'watch'> & Partial<Pick<KubeClient, 'answersAgain'>>;
+export type ReflectedClient = Pick<KubeClient, 'listPage' | 'watch'> &
+  Partial<Pick<KubeClient, 'answersAgain' | 'onAnswer'>>;
 
 /** Options of `reflect`. */
 export interface ReflectorOptions<T extends KubeObject> {
@@ -48,6 +50,8 @@ export interface ReflectorOptions<T extends KubeObject> {
   selection: ListOptions;
   pageSize: number;
   backoff: BackoffOptions;
+  /** What the server answered to this client beside lists and watches. */
+  answers: Answers;
   /** Longest life of one watch in seconds; each gets a random one between this and half of it. */
   watchSeconds: number;
   sink: ReflectorSink<T>;
@@ -81,6 +85,7 @@ export async function reflect<T extends KubeObject>(options: ReflectorOptions<T>
         const listed = await listAll(options, reached);
         stats.lists++;
         options.sink.replaced(listed.items, listed.wentBack, reached);
+        options.answers.listed();
         version = listed.resourceVersion;
         reached = version;
         stats.problem = undefined;
@@ -139,17 +144,21 @@ export async function reflect<T extends KubeObject>(options: ReflectorOptions<T>
 }
 
 function take<T extends KubeObject>(event: WatchEvent<T>, version: string, options: ReflectorOptions<T>): string {
-  const { stats, sink } = options;
+  const { stats, sink, answers } = options;
   if (event.type === 'BOOKMARK') {
     stats.bookmarks++;
     if (isBefore(event.resourceVersion, version)) {
       throw wentBack(event.resourceVersion, version);
     }
-    return event.resourceVersion || version;
+    const reached = event.resourceVersion || version;
+    answers.shown(reached);
+    return reached;
   }
   stats.events++;
   sink.changed(event.type, event.object);
-  return event.object.metadata.resourceVersion ?? version;
+  const reached = event.object.metadata.resourceVersion ?? version;
+  answers.shown(reached, event.type === 'DELETED' ? event.object : undefined);
+  return reached;
 }
 
 function openWatch<T extends KubeObject>(
@@ -165,14 +174,15 @@ function openWatch<T extends KubeObject>(
  * Asks which version the server has. A server that was restored from a backup accepts a watch from a version that it has not
  * reached yet, and says nothing until it has. One object is enough, of whatever labels: to find one with labels that few
  * have, a server reads them all. Rights may depend on the name, which is a field.
- * @throws ApiError Gone when the server's version is before ours
+ * @throws ApiError Gone when the server's version is before ours, or before one that it answered
  */
 async function checkHistory<T extends KubeObject>(options: ReflectorOptions<T>, version: string): Promise<void> {
   const { client, type, selection, signal } = options;
   const { namespace, fieldSelector } = selection;
+  const latest = options.answers.latest(version);
   const page = await client.listPage(type, { namespace, fieldSelector, limit: 1, metadataOnly: true, signal });
-  if (isBefore(page.resourceVersion, version)) {
-    throw wentBack(page.resourceVersion, version);
+  if (isBefore(page.resourceVersion, latest)) {
+    throw wentBack(page.resourceVersion, latest);
   }
 }
 
@@ -184,7 +194,9 @@ async function listAll<T extends KubeObject>(
   options: ReflectorOptions<T>,
   reached: string | undefined,
 ): Promise<{ items: T[]; resourceVersion: string; wentBack: boolean }> {
-  const { client, type, selection, pageSize, signal } = options;
+  const { client, type, selection, pageSize, answers, signal } = options;
+  answers.listBegins();
+  const latest = answers.latest(reached);
   for (let attempt = 1; ; attempt++) {
     const limit = attempt <= 2 ? pageSize : undefined;
     const items: T[] = [];
@@ -194,13 +206,14 @@ async function listAll<T extends KubeObject>(
       do {
         const page = await client.listPage(type, { ...selection, limit, continue: token, signal });
         resourceVersion ??= page.resourceVersion;
-        const wentBack = isBefore(resourceVersion, reached);
+        const wentBack = isBefore(resourceVersion, latest);
         for (const item of page.items) {
           items.push(options.sink.listed(item, wentBack));
         }
         token = page.continue;
       } while (token);
-      return { items, resourceVersion, wentBack: isBefore(resourceVersion, reached) };
+      const wentBack = isBefore(resourceVersion, latest) || items.some((item) => answers.contradict(item));
+      return { items, resourceVersion, wentBack };
     } catch (error) {
       if (!isGone(error) || token === undefined) {
         throw error;
@@ -222,6 +235,6 @@ function isBefore(version: string, other: string | undefined): boolean {
   return (compareVersions(version, other) ?? 0) < 0;
 }
 
-function wentBack(now: string, before: string): ApiError {
+function wentBack(now: string, before: string | undefined): ApiError {
   return new ApiError({ status: 410, message: `the server went back from resource version ${before} to ${now}` });
 }

@@ -1,8 +1,9 @@
 import { onAbort } from '../../base/index.ts';
+import { AnswerListeners } from '../answer-listeners.ts';
 import type { KubeClient } from '../client.ts';
 import type { ListPage } from '../client-options.ts';
 import { ApiError } from '../errors.ts';
-import { type KubeObject, keyOf, type ResourceType } from '../types.ts';
+import { type KubeObject, keyOf, parseKey, type ResourceType } from '../types.ts';
 import type { WatchEvent } from '../watch.ts';
 
 interface Watch<T extends KubeObject> {
@@ -18,7 +19,7 @@ export interface ScriptedSnapshot<T extends KubeObject> {
 }
 
 /** One kind of an API server in memory, with a history that can be compacted and trouble on demand. */
-export class ScriptedKind<T extends KubeObject> implements Pick<KubeClient, 'listPage' | 'watch'> {
+export class ScriptedKind<T extends KubeObject> implements Pick<KubeClient, 'listPage' | 'watch' | 'onAnswer'> {
   /** What lists were asked for. */
   readonly lists: { limit: number | undefined; continue: boolean }[] = [];
   /** How often only the version was asked for. */
@@ -31,6 +32,7 @@ export class ScriptedKind<T extends KubeObject> implements Pick<KubeClient, 'lis
   expireContinue = 0;
   readonly #objects = new Map<string, T>();
   readonly #watches = new Set<Watch<T>>();
+  readonly #answers = new AnswerListeners();
   #history: { version: number; event: WatchEvent<T> }[] = [];
   #version = 100;
   #compacted = 0;
@@ -57,6 +59,16 @@ export class ScriptedKind<T extends KubeObject> implements Pick<KubeClient, 'lis
     this.#objects.delete(key);
     const metadata = { ...object.metadata, resourceVersion: String(++this.#version) };
     this.#happened({ type: 'DELETED', object: { ...object, metadata } });
+  }
+
+  /** Answers a request of the client for an object, or says that there is none. */
+  answer(type: ResourceType<T>, key: string): void {
+    this.#answers.answered(type, parseKey(key), this.#objects.get(key));
+  }
+
+  /** As {@link KubeClient.onAnswer}. */
+  onAnswer(...listener: Parameters<AnswerListeners['add']>): () => void {
+    return this.#answers.add(...listener);
   }
 
   /** Sends an event to the open watches that is in no history. */

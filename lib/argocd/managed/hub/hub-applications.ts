@@ -353,7 +353,7 @@ export class HubApplications implements HubKind<SourceSync> {
     }
   }
 
-  #hubChange(ref: ObjectRef, { old, now, relisted }: StoreChange<Application>): void {
+  #hubChange(ref: ObjectRef, { old, now, gap }: StoreChange<Application>): void {
     const key = keyOf(ref);
     if ((old === undefined) !== (now === undefined)) {
       this.#instances.count(ref, now === undefined ? -1 : 1);
@@ -382,7 +382,7 @@ export class HubApplications implements HubKind<SourceSync> {
     }
     this.#requests.follow(peer, key, now);
     // In a gap of the watch it may have been another agent's and have come back.
-    const mayHaveReturned = relisted === true && !isEqual(old?.status, now.status);
+    const mayHaveReturned = gap !== undefined && !isEqual(old?.status, now.status);
     if (old !== undefined && (before !== agent || mayHaveReturned)) {
       // It may carry the status of the other agent: if this one has it still, it has to report again.
       peer.repeat(key);
