@@ -42,6 +42,13 @@ export function agentCaches(
   };
 }
 
+/** Calls back when a cache shows that the cluster was restored from a backup. */
+export function followRestores(caches: AgentCaches, restored: () => void): void {
+  for (const cache of [caches.Secrets, caches.Applications, caches.AppProjects, caches['GPG keys']]) {
+    cache.followRestores(restored);
+  }
+}
+
 /**
  * Waits until all caches are synced; `waiting` gets the names of the missing ones.
  * @throws FatalError that names what could not be listed in time; the agent's pod then restarts

@@ -2,7 +2,7 @@ import { kubeClient, kubeRequestSpans, propagationOf, startProgram } from '../li
 import { type CommandContext, commandLoggers, FatalError } from '../lib/ops/index.ts';
 import { redisLink } from '../lib/redis/index.ts';
 import { asksForCipherSuites, cipherSuiteCatalogue, requestCertificate, WireError } from '../lib/wire/index.ts';
-import { agentCaches, agentCachesSynced } from './caches.ts';
+import { agentCaches, agentCachesSynced, followRestores } from './caches.ts';
 import { CertificateKeeper, type CertificateKeeperOptions } from './certificate-keeper.ts';
 import { agentFieldManager, agentSync } from './cluster-sync.ts';
 import { ClusterStatistics } from './connection/cluster-statistics.ts';
@@ -70,6 +70,7 @@ export async function runAgent(flags: AgentFlags, context: CommandContext<typeof
     logger,
   });
   sync.start(signal);
+  followRestores(caches, () => sync.restored());
   const metrics = agentMetrics(registry, {
     mode,
     outOfStep: () => sync.stats().pending,

@@ -86,7 +86,10 @@ export class ManagedReplicas implements Topic {
     const label = `${kind} ${name}`;
     if (all.get(ref) === undefined) {
       const { metadata } = all.create(this.#new(kind, name, agentNamespace, site.name) as never);
-      this.#own.set(metadata.uid ?? '', { site, kind, name });
+      const uid = metadata.uid ?? '';
+      this.#own.set(uid, { site, kind, name });
+      // A restore may take it away.
+      site.cluster.onRestored(() => all.get(ref)?.metadata.uid === uid || this.#own.delete(uid));
       return `create unmanaged ${label}`;
     }
     switch (this.#scene.dice.integer(0, 4)) {

@@ -175,6 +175,13 @@ const mutants: Mutant[] = [
     to: '',
   },
   {
+    invariant: 'what was written before a restore of the storage does not hide what is there now',
+    file: 'sync/view.ts',
+    from: "gap === 'restore' || ",
+    to: '',
+    seed: 4_600,
+  },
+  {
     invariant: 'annotations that the managed cluster sets on a copy are kept',
     file: 'argocd/managed/copy.ts',
     from: '  annotations.notified,\n  annotations.adoptionPolicy,\n',

@@ -49,6 +49,13 @@ export function startAgentProgram(
     program.start(stop.signal);
     return { program, machine, stores: [applications], stop };
   }
+  const started = (program: AgentSync, stores: readonly Pick<ClusterStore<never>, 'breakWatch' | 'restored'>[]) => {
+    program.start(stop.signal);
+    for (const store of stores) {
+      store.restored = () => program.restored();
+    }
+    return { program, machine, stores, stop };
+  };
   if (site.mode === 'autonomous') {
     const common = commonOptions(scene, site.name);
     const { projects, stores } = storesOf(scene, site.cluster, machine);
@@ -59,8 +66,7 @@ export function startAgentProgram(
       new ClusterApplications({ applications, namespace: agentNamespace, ...common }),
     ];
     const program = new AgentSync({ mode: 'autonomous', kinds, ...common });
-    program.start(stop.signal);
-    return { program, machine, stores: [applications, ...stores.slice(0, 1)], stop };
+    return started(program, [applications, ...stores.slice(0, 1)]);
   }
   const policies = { mismatchPolicy: dice.chance(0.5) ? 'recreate' : 'upsert', adoptionPolicy: 'always' } as const;
   const common = commonOptions(scene, site.name);
@@ -83,8 +89,7 @@ export function startAgentProgram(
           replicateGpgKeys({ store: configMaps, ...here }),
         ];
   const program = new AgentSync({ mode: 'managed', kinds: [...replicas, sync], ...common });
-  program.start(stop.signal);
-  return { program, machine, stores: [applications, ...stores], stop };
+  return started(program, [applications, ...stores]);
 }
 
 /** Whose an object of the hub is, and how it was seen last. */

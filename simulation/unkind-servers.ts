@@ -66,7 +66,7 @@ export class UnkindServers {
     if (unkind.strikes('lastingFailures', 0.1) && this.#lasting.length === 0) {
       return this.#lasts(site.cluster, pick(this.#scene, failures));
     }
-    return unkind.strikes('restores', 0.1) ? this.#restores(site) : undefined;
+    return unkind.strikes('restores', 0.1) && !site.isGo ? this.#restores(site) : undefined;
   }
 
   /** Writes of some kind, all or of one name, for a while. */
@@ -116,16 +116,29 @@ export class UnkindServers {
     return `${cluster.name}: API server answers writes of ${name} with ${answer.join(' ')} for good`;
   }
 
-  /** Its storage is as it was some time ago. */
+  /**
+   * Its storage is as it was some time ago. Not with an agent of argocd-agent: it takes a version that it has written for the echo
+   * of its own write, and so loses what somebody else writes at the same version after a restore.
+   */
   #restores(site: Site): string {
     const { unkind, time } = this.#scene;
     const snapshot = site.cluster.snapshot();
-    time.after(unkind.dice.delay(someMs), () => {
-      if (this.#isCalm) {
+    const { restores } = site.cluster;
+    const afterMs = unkind.dice.delay(someMs);
+    // Programs may have answers of what no watch shows them any more.
+    if (unkind.dice.chance(0.5)) {
+      time.after(afterMs * unkind.dice.roll(), () => {
+        site.cluster.isSilent = !this.#isCalm && site.cluster.restores === restores;
+      });
+    }
+    time.after(afterMs, () => {
+      // What was written after another restore has the same versions: nobody could tell one from the other.
+      if (this.#isCalm || site.cluster.restores !== restores) {
         return;
       }
       this.#scene.trace(`${site.name}: etcd is restored to version ${snapshot.version}`);
       site.meddled = true;
+      this.#scene.restarted = true;
       site.cluster.restore(snapshot);
     });
     return `${site.name}: etcd is backed up at version ${snapshot.version}`;
@@ -134,6 +147,11 @@ export class UnkindServers {
   /** Nothing befalls them any more but what lasts. */
   calm(): void {
     this.#isCalm = true;
+    for (const { cluster } of this.#scene.sites) {
+      if (cluster.isSilent) {
+        cluster.restore(cluster.snapshot());
+      }
+    }
     for (const end of [...this.#passing]) {
       end();
     }

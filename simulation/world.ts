@@ -50,7 +50,7 @@ export interface Scene {
   readonly everyKind: boolean;
   /** The principal may create namespaces. */
   readonly makesNamespaces: boolean;
-  /** A program lost its memory. */
+  /** A program, or the storage of a cluster, lost its memory. */
   restarted: boolean;
   trace(line: string): void;
 }

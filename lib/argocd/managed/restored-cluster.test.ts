@@ -67,3 +67,27 @@ test('a copy gets back the labels that it lost by the restore of its cluster', a
   await lab.run(5_000);
   expect(agent.copy()?.metadata.labels).toEqual({ team: 'b' });
 });
+
+test('a deletion that is asked for again is carried out again: the copy may be back', async () => {
+  const lab = new Lab();
+  const agent = lab.agent();
+  const message = (type: 'create' | 'delete') => ({
+    ...({ target: 'application', type, resourceId: 'shop', eventId: type } as const),
+    object: hubApplication({ uid: 'of-the-hub' }),
+  });
+  agent.connect();
+  agent.sync.receive(message('create'));
+  await lab.run(1_000);
+  const restore = backUp(agent.cluster);
+  agent.sync.receive(message('delete'));
+  await lab.run(1_000);
+  expect(agent.copy()).toBeUndefined();
+  restore();
+  expect(agent.copy()).toBeDefined();
+  // The acknowledgement was lost with the connection.
+  agent.connect();
+  agent.sync.receive(message('delete'));
+  await lab.run(1_000);
+  expect(agent.copy()).toBeUndefined();
+  expect(agent.acknowledged.filter((name) => name.includes('delete'))).toHaveLength(2);
+});

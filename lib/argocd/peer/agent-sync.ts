@@ -50,6 +50,14 @@ export class AgentSync {
     this.#sync.disconnected(connection);
   }
 
+  /**
+   * A cache shows that the cluster was restored from a backup, and everything that follows the cache has heard of it. What the
+   * cluster has is compared with what the principal has, as after a restart.
+   */
+  restored(): void {
+    this.#sync.restored();
+  }
+
   /** The connection takes more after it had refused. */
   writable(): void {
     this.#sync.writable();

@@ -10,7 +10,7 @@ const mostAnswers = 50_000;
 /**
  * The resync protocol on the side that keeps copies. On the first connection of this process it reports every copy
  * (`request-update`) and then the end of the list (`request-synced-resource-list`), so that the source sends the
- * differences. A source that restarted requests the reports again.
+ * differences. A source that restarted requests the reports again, and a restore of this side's storage begins them anew.
  */
 export class CopyResync implements Resync {
   readonly #context: ResyncContext<CopySync>;
@@ -36,14 +36,19 @@ export class CopyResync implements Resync {
     }
   }
 
+  restored(isConnected: boolean): void {
+    this.#withdrawList();
+    this.#list = 'due';
+    if (isConnected) {
+      this.connected();
+    }
+  }
+
   disconnected(): void {
     // The source asks again on the next connection.
     this.#asked = undefined;
-    if (this.#list === 'posted') {
-      // The reports count for one connection only, so the list must not be the first message of the next.
-      this.#context.messages.withdraw('list');
-      this.#list = 'due';
-    }
+    // The reports count for one connection only, so the list must not be the first message of the next.
+    this.#withdrawList();
   }
 
   delivered(): void {
@@ -100,6 +105,13 @@ export class CopyResync implements Resync {
       type: 'request-update',
       payload: sync.reportOf(ref),
     }));
+  }
+
+  #withdrawList(): void {
+    if (this.#list === 'posted') {
+      this.#context.messages.withdraw('list');
+      this.#list = 'due';
+    }
   }
 
   /** Continues when every report is acknowledged: the source then knows every copy. */

@@ -10,6 +10,8 @@ export interface Resync {
   /** The peer connected, and the kinds already know it. */
   connected(): void;
   disconnected(): void;
+  /** This side's objects are in an earlier state than before. */
+  restored?(isConnected: boolean): void;
   /** The peer acknowledged a reliable message. */
   delivered(): void;
   /** `later`: this acknowledges the message itself. `refused`: this side does not accept such a message. */
@@ -104,6 +106,11 @@ export class PeerSync<P extends SourceSync | CopySync> {
     for (const sync of this.#kinds) {
       sync.disconnected();
     }
+  }
+
+  /** This side's API server was restored from a backup, and the kinds already know it. */
+  restored(): void {
+    this.#resync.restored?.(this.#connection !== undefined);
   }
 
   /** The connection takes more after it had refused. */

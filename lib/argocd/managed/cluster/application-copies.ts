@@ -179,7 +179,8 @@ export class ApplicationCopies implements AgentKind<CopySync> {
         laneOf: (work) => placeOf(work.ref),
         idOf: workId,
         supersedes,
-        once: (work) => work.is === 'message' && !isState(work.message),
+        // A deletion is asked for again on a later connection: the copy may be back, by a restore.
+        once: (work) => work.is === 'message' && !isState(work.message) && work.message.type !== 'delete',
         isOwn: (work) => work.is !== 'message',
         onError: (error, work, attempt) =>
           this.#log.warn({ error, application: placeOf(work.ref), attempt }, 'write failed, will retry'),
