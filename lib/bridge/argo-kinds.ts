@@ -8,6 +8,12 @@ export const argoApplications = resourceType<KubeObject>({ ...argo, kind: 'Appli
 /** argoproj.io/v1alpha1 AppProject. */
 export const argoAppProjects = resourceType<KubeObject>({ ...argo, kind: 'AppProject', plural: 'appprojects' });
 
+/** The selector of what {@link syncSelector} leaves out because of its label alone. */
+export function keptOutSelector(own: string): string {
+  const selector = `${wellKnown.ignoreSyncLabel}=true`;
+  return own === '' ? selector : `${selector},${own}`;
+}
+
 /** The selector of every list and watch of synchronised kinds, with the user's own selector added. */
 export function syncSelector(own: string): string {
   const selector = `${wellKnown.ignoreSyncLabel}!=true`;

@@ -1,4 +1,4 @@
-export { argoApplications, argoAppProjects, syncSelector } from './argo-kinds.ts';
+export { argoApplications, argoAppProjects, keptOutSelector, syncSelector } from './argo-kinds.ts';
 export { ConnectionObserver, type EventCounter } from './connection-observer.ts';
 export { detailedStores } from './detailed-stores.ts';
 export { type EventObserver, type EventOutcome, EventTimer, resourceTypeOf } from './event-timer.ts';

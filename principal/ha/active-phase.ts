@@ -9,6 +9,7 @@ import { pinnedMode } from '../sessions/pinned-mode.ts';
 import type { PrincipalSettings } from '../settings.ts';
 import { replicationAccess } from './access.ts';
 import { startApplicationSets } from './application-sets.ts';
+import { startKeptOutApplications } from './kept-out-applications.ts';
 import { isMirror, replicatedKinds } from './kinds.ts';
 import type { HaMetrics } from './metrics.ts';
 import { ReplicationSource, type Undelivered } from './replication-source.ts';
@@ -96,9 +97,10 @@ async function start(
   const { caches, agents, method, blocklist, principalUid, replicas, peerPort } = inputs;
   begun.push(() => peerPort?.close());
   const applicationSets = await startApplicationSets({ ...program, logger });
+  const keptOut = await startKeptOutApplications({ ...program, logger }, settings.flags['label-selector']);
   const engine = startEngine(settings, { ...program, signal: writing.signal }, inputs, loggers, env);
   begun.push(() => engine.ended);
-  const kinds = replicatedKinds(caches, applicationSets.informer);
+  const kinds = replicatedKinds(caches, applicationSets.informer, keptOut);
   const agentsOf = (object: KubeObject) =>
     engine.hub.agentOf(object as Parameters<typeof engine.hub.agentOf>[0]) ??
     (isMirror(object) ? object.metadata.namespace : undefined);

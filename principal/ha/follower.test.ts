@@ -56,7 +56,7 @@ function setUp() {
     const last = objects.get(name);
     objects.delete(name);
     if (last !== undefined) {
-      follower.changed(kind, last);
+      follower.gone(kind, last);
     }
   };
   const seen = () =>

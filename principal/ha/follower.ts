@@ -19,6 +19,8 @@ export interface DirtyObject {
   readonly kind: ReplicatedKind;
   /** As last seen; what is sent is its state at that time. */
   readonly last: KubeObject;
+  /** It was deleted: the cache need not have it. */
+  readonly isGone: boolean;
   /** When it came out of step, by the monotonic clock, ms. */
   readonly since: number;
 }
@@ -144,11 +146,26 @@ export class Follower implements ReplicaHandlers {
     this.#settle();
   }
 
-  /** The object has changed, or is gone. */
-  changed(kind: ReplicatedKind, last: KubeObject): void {
+  /** Whether the standby may get, or have got, a state of the object that it has not acknowledged. */
+  mayGet(kind: ReplicatedKind, object: KubeObject): boolean {
+    const key = replicatedKey(kind, object.metadata);
+    return !this.#isReady || this.#dirty.has(key) || this.#window.has(key);
+  }
+
+  /** The object has changed. */
+  changed(kind: ReplicatedKind, now: KubeObject): void {
+    this.#outOfStep(kind, now, false);
+  }
+
+  /** The object is gone. */
+  gone(kind: ReplicatedKind, last: KubeObject): void {
+    this.#outOfStep(kind, last, true);
+  }
+
+  #outOfStep(kind: ReplicatedKind, last: KubeObject, isGone: boolean): void {
     const key = replicatedKey(kind, last.metadata);
     const since = this.#dirty.get(key)?.since ?? performance.now();
-    this.#dirty.set(key, { kind, last, since });
+    this.#dirty.set(key, { kind, last, isGone, since });
     this.#send();
   }
 
@@ -246,10 +263,16 @@ export class Follower implements ReplicaHandlers {
   }
 }
 
-/** The object as the cache has it; undefined when it is gone or takes part no more. */
-function currentState({ kind, last }: Pick<DirtyObject, 'kind' | 'last'>): KubeObject | undefined {
+/**
+ * The object as the cache has it; undefined when it is gone. What the cache has no more may only be kept out by its label: the standby
+ * gets what it was before, and is told of a deletion when that is known.
+ */
+function currentState({ kind, last, isGone }: DirtyObject): KubeObject | undefined {
   const found = kind.informer.get(last.metadata);
-  return found !== undefined && kind.includes(found) ? found : undefined;
+  if (found !== undefined && kind.includes(found)) {
+    return found;
+  }
+  return isGone ? undefined : last;
 }
 
 /** An object as it is sent: a standby must not run an operation again that the active hub was asked for. */

@@ -9,6 +9,8 @@ export interface IncomingChange {
   readonly ref: ObjectKey;
   /** Undefined when it was deleted there. */
   readonly object: KubeObject | undefined;
+  /** It had the label that keeps it out when it was deleted there: one of its name here may be this hub's own. */
+  readonly wasKeptOut?: boolean;
   /** Number of its event. */
   readonly sequence: bigint;
 }

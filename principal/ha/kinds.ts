@@ -30,6 +30,8 @@ export interface ReplicatedKind {
   readonly target: string;
   readonly type: ResourceType;
   readonly informer: Informer<KubeObject>;
+  /** Has those that are kept out by their label, and maybe others, when `informer` leaves them out. */
+  readonly keptOut?: Informer<KubeObject> | undefined;
   /** Whether an object of the informer is of this kind and takes part. */
   includes(object: KubeObject): boolean;
   /** A standby's own object of that name stays: it may have been made for that hub. */
@@ -42,17 +44,28 @@ const clusterSecretTarget = 'clustersecret';
 /**
  * The kinds of the hub that a standby gets, in the order in which it needs them. Objects with the label
  * `argocd-agent.argoproj-labs.io/ignore-sync: "true"` are of one hub alone.
+ * @param keptOutApplications Applications that have it; for the active hub
  */
-export function replicatedKinds(caches: PrincipalCaches, applicationSets: Informer<KubeObject>): ReplicatedKind[] {
+export function replicatedKinds(
+  caches: PrincipalCaches,
+  applicationSets: Informer<KubeObject>,
+  keptOutApplications?: Informer<KubeObject>,
+): ReplicatedKind[] {
   const ofSecrets = caches.Secrets as unknown as Informer<KubeObject>;
   const keys = caches['GPG keys'] as unknown as Informer<KubeObject>;
   return [
     kind('ClusterSecret', clusterSecretTarget, secrets, ofSecrets, isAgentsCluster),
     kind('GPGKey', targets.gpgKey, configMaps, keys, ({ metadata }) => metadata.name === wellKnown.gpgKeysConfigMap),
-    kind('AppProject', targets.appProject, argoAppProjects, caches.AppProjects),
+    {
+      ...kind('AppProject', targets.appProject, argoAppProjects, caches.AppProjects),
+      keptOut: caches['all AppProjects'],
+    },
     kind('Repository', targets.repository, secrets, ofSecrets, (secret) => isRepository(secret as RepositorySecret)),
     kind('ApplicationSet', targets.applicationSet, hubApplicationSets, applicationSets),
-    kind('Application', targets.application, argoApplications, caches.Applications),
+    {
+      ...kind('Application', targets.application, argoApplications, caches.Applications),
+      keptOut: keptOutApplications,
+    },
   ];
 }
 
@@ -129,4 +142,10 @@ export function isApplicationSet({ kind, apiVersion }: OwnerReference): boolean 
 /** Whether the label that keeps an object out of all synchronisation is set. */
 export function isKeptOut({ metadata }: KubeObject): boolean {
   return metadata.labels?.[wellKnown.ignoreSyncLabel] === 'true';
+}
+
+/** Whether an object would take part without that label. */
+export function isOnlyKeptOut(kind: ReplicatedKind, object: KubeObject): boolean {
+  const { [wellKnown.ignoreSyncLabel]: _, ...labels } = object.metadata.labels ?? {};
+  return isKeptOut(object) && kind.includes({ ...object, metadata: { ...object.metadata, labels } });
 }

@@ -59,10 +59,14 @@ export class OnBothHubs {
     }
   }
 
-  /** The object is gone. */
+  /** Whether a standby has the object, and the mark is not written yet. */
+  isWaiting({ metadata: { uid = '' } }: KubeObject): boolean {
+    return this.#waiting.has(uid);
+  }
+
+  /** The object is gone, or only kept out from now on: then a mark that waits is still written. */
   forget({ metadata: { uid = '' } }: KubeObject): void {
     this.#done.delete(uid);
-    this.#waiting.delete(uid);
   }
 
   async #mark(uid: string, signal: AbortSignal): Promise<void> {
@@ -74,6 +78,7 @@ export class OnBothHubs {
     const patch = { metadata: { uid, annotations: { [annotations.onBothHubs]: 'true' } } };
     try {
       await this.#client.mergePatch(kind.type, object.metadata, patch, { fieldManager: principalFieldManager, signal });
+      this.#done.add(uid);
     } catch (error) {
       // It is gone, or another one of its name is there, which has another UID.
       if (!isNotFound(error) && !isInvalid(error)) {
@@ -81,7 +86,6 @@ export class OnBothHubs {
       }
     }
     this.#waiting.delete(uid);
-    this.#done.add(uid);
   }
 }
 

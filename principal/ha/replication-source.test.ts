@@ -1,19 +1,21 @@
 import { expect, test } from 'vitest';
 import { annotations } from '../../lib/argocd/index.ts';
+import { wellKnown } from '../../lib/base/index.ts';
+import { until } from '../../lib/base/testing.ts';
 import type { Informer, KubeObject } from '../../lib/kube/index.ts';
-import type { ReplicaStream } from '../../lib/wire/index.ts';
-import { deletedHereReason, hubApplicationSets, notListedReason, type ReplicatedKind } from './kinds.ts';
+import { decodeEvent, type ReplicaStream } from '../../lib/wire/index.ts';
+import { deletedHereReason, hubApplicationSets, isKeptOut, notListedReason, type ReplicatedKind } from './kinds.ts';
 import { ReplicationSource, type ReplicationSourceOptions } from './replication-source.ts';
 
 const quiet = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 
 function source(
   kinds: readonly ReplicatedKind[] = [],
-  { bothHadBefore, cutOff }: Partial<ReplicationSourceOptions> = {},
+  { bothHadBefore, cutOff, client }: Partial<ReplicationSourceOptions> = {},
 ): ReplicationSource {
   return new ReplicationSource({
     kinds,
-    client: {
+    client: client ?? {
       get: async () => undefined,
       mergePatch: async () => Promise.reject(new Error('nothing is written here')),
     },
@@ -196,3 +198,189 @@ test('more refused objects than a standby may name, and those of no stream, are 
   hub.refused([one, { ...one, kind: 'Pod' }], connection);
   expect(hub.refusedObjects, 'a kind that does not take part').toEqual([]);
 });
+
+type Handler = Parameters<Informer<KubeObject>['subscribe']>[0];
+
+/** An informer that a test fills, and who listens to it. */
+function cacheOf(holds: (object: KubeObject) => boolean) {
+  const objects = new Map<string, KubeObject>();
+  const handlers: Handler[] = [];
+  return {
+    informer: {
+      subscribe: (handler: Handler) => handlers.push(handler),
+      list: () => [...objects.values()],
+      get: ({ name }: { name: string }) => objects.get(name),
+      caughtUp: async () => undefined,
+    } as unknown as Informer<KubeObject>,
+    /** The API server has the object so; undefined: no more. */
+    see(name: string, now: KubeObject | undefined) {
+      const old = objects.get(name);
+      const isHeld = now !== undefined && holds(now);
+      objects.delete(name);
+      if (isHeld) {
+        objects.set(name, now);
+      }
+      const isSame = isHeld && old?.metadata.uid === now.metadata.uid;
+      for (const handler of handlers) {
+        if (old !== undefined && isSame) {
+          handler.updated?.(old, now);
+          continue;
+        }
+        if (old !== undefined) {
+          handler.deleted?.(old);
+        }
+        if (isHeld) {
+          handler.added?.(now, false);
+        }
+      }
+    },
+  };
+}
+
+const keptOutLabels = { [wellKnown.ignoreSyncLabel]: 'true' };
+
+/**
+ * An active hub with objects that a standby follows, and what that was told. `leavesOut`: the cache leaves out what the label keeps out,
+ * as that of Applications does; that of ApplicationSets does not.
+ */
+function activeHub(leavesOut: boolean) {
+  const present = new Map<string, KubeObject>();
+  const main = cacheOf((one) => !(leavesOut && isKeptOut(one)));
+  const keptOut = cacheOf(isKeptOut);
+  let versions = 0;
+  let asked = 0;
+  const kind: ReplicatedKind = {
+    ...kindOf(main.informer),
+    ...(leavesOut ? { keptOut: keptOut.informer } : {}),
+    includes: (one) => !isKeptOut(one),
+  };
+  const client = {
+    get: async (_: unknown, { name }: { name: string }) => {
+      asked++;
+      return present.get(name);
+    },
+    mergePatch: async () => Promise.reject(new Error('nothing is written here')),
+  } as unknown as ReplicationSourceOptions['client'];
+  const hub = source([kind], { client });
+  const told: string[] = [];
+  const state = { takes: true };
+  let drain: () => void = () => undefined;
+  const follower = hub.subscribe(
+    {
+      ...stream,
+      send: ({ event }) => {
+        const { type, data } = decodeEvent(event);
+        const { metadata, spec = '' } = JSON.parse(Buffer.from(data).toString());
+        const label = metadata.labels?.[wellKnown.ignoreSyncLabel] === 'true' ? ' (kept out)' : '';
+        told.push(`${type.split('.').at(-1)} ${metadata.name} ${spec}`.trim() + label);
+        return state.takes;
+      },
+      onDrain: (run) => {
+        drain = run;
+      },
+    },
+    {},
+    'hub2',
+  );
+  const set = (name: string, now: KubeObject | undefined) => {
+    if (now === undefined) {
+      present.delete(name);
+    } else {
+      present.set(name, now);
+    }
+    main.see(name, now);
+    keptOut.see(name, now);
+  };
+  return {
+    hub,
+    follower,
+    told,
+    state,
+    drain: () => drain(),
+    put(name: string, more: { notes?: object; labels?: object; spec?: string; uid?: string } = {}) {
+      const { notes = {}, labels = {}, spec, uid = name } = more;
+      const metadata = { namespace: 'argocd', name, uid, annotations: notes, labels, resourceVersion: `${++versions}` };
+      set(name, { metadata, ...(spec === undefined ? {} : { spec }) } as KubeObject);
+    },
+    remove: (name: string) => set(name, undefined),
+    /** What was to be looked up has been. */
+    async looked(times: number) {
+      await until(() => expect(asked).toBeGreaterThanOrEqual(times));
+      await hub.drained(20, false);
+    },
+  };
+}
+
+for (const leavesOut of [true, false]) {
+  const what = leavesOut ? 'the cache leaves out' : 'the cache has';
+
+  test(`a deletion is told of what both hubs had and the label keeps out: what ${what}`, async () => {
+    const { hub, follower, told, put, remove, looked } = activeHub(leavesOut);
+    follower.acknowledged(0n);
+    put('web', { notes: onBoth });
+    follower.acknowledged(1n);
+    put('web', { notes: onBoth, labels: keptOutLabels });
+    await looked(1);
+    expect(told, 'the label is of one hub alone').toEqual(['spec-update web']);
+    expect(hub.lag.objects).toBe(0);
+    remove('web');
+    expect(hub.lag.objects, 'a standby has it still').toBe(1);
+    await looked(2);
+    expect(told.slice(1)).toEqual(['delete web (kept out)']);
+    expect(await reasonsFor(hub, ['web']), 'one that was away meanwhile').toEqual([deletedHereReason]);
+  });
+
+  test(`none is told of what never was on both hubs, nor of what only loses its label: what ${what}`, async () => {
+    const { follower, told, put, remove, looked } = activeHub(leavesOut);
+    follower.acknowledged(0n);
+    put('own', { labels: keptOutLabels });
+    remove('own');
+    put('web', { notes: onBoth, labels: keptOutLabels });
+    put('web', { notes: onBoth, spec: 'back' });
+    await looked(leavesOut ? 1 : 0);
+    expect(told).toEqual(['spec-update web back']);
+  });
+
+  test(`a standby that has an object knows of its deletion before it is marked: what ${what}`, async () => {
+    const { follower, told, put, remove, looked } = activeHub(leavesOut);
+    follower.acknowledged(0n);
+    put('sent');
+    put('acknowledged');
+    put('sent', { labels: keptOutLabels });
+    await looked(1);
+    remove('sent');
+    await looked(2);
+    expect(told).toEqual(['spec-update sent', 'spec-update acknowledged', 'delete sent (kept out)']);
+    follower.acknowledged(3n);
+    put('acknowledged', { labels: keptOutLabels });
+    await looked(3);
+    remove('acknowledged');
+    await looked(4);
+    expect(told.slice(3)).toEqual(['delete acknowledged (kept out)']);
+  });
+
+  test(`what takes the place of a deleted object and is kept out does not hide the deletion: what ${what}`, async () => {
+    const { follower, told, put, looked } = activeHub(leavesOut);
+    follower.acknowledged(0n);
+    put('web', { notes: onBoth });
+    put('web', { uid: 'another', labels: keptOutLabels });
+    await looked(1);
+    expect(told).toEqual(['spec-update web', 'delete web']);
+  });
+
+  test(`an edit that waits when the label comes is told, and counts as lag: what ${what}`, async () => {
+    const { hub, follower, told, state, drain, put, looked } = activeHub(leavesOut);
+    follower.acknowledged(0n);
+    state.takes = false;
+    put('web', { notes: onBoth, spec: 'one' });
+    put('web', { notes: onBoth, spec: 'two' });
+    put('web', { notes: onBoth, spec: 'three', labels: keptOutLabels });
+    await looked(1);
+    expect(hub.lag.objects).toBe(1);
+    state.takes = true;
+    drain();
+    expect(told).toEqual(['spec-update web one', 'spec-update web two']);
+    follower.acknowledged(2n);
+    expect(hub.lag.objects).toBe(0);
+  });
+}

@@ -1,5 +1,5 @@
-import { becomes, type Logger, sleep, withDeadline } from '../../lib/base/index.ts';
-import { type KubeClient, type KubeObject, type ObjectKey, WorkQueue } from '../../lib/kube/index.ts';
+import { becomes, type Logger, sleep, wellKnown, withDeadline } from '../../lib/base/index.ts';
+import { type KubeClient, type KubeObject, WorkQueue } from '../../lib/kube/index.ts';
 import { GrpcError, grpcStatus, type ReplicaHandlers, type ReplicaStream } from '../../lib/wire/index.ts';
 import type {
   AgentState,
@@ -16,6 +16,7 @@ import { mostRefused } from './incoming-changes.ts';
 import {
   deletedHereReason,
   isKeptOut,
+  isOnlyKeptOut,
   keptOutReason,
   notListedReason,
   type ReplicatedKind,
@@ -354,8 +355,9 @@ export class ReplicationSource {
           this.#gone(kind, old);
         }
       },
-      deleted: (last) => this.#gone(kind, last),
+      deleted: (last) => (isKeptOut(last) ? this.#goneWhileKeptOut(kind, last) : this.#gone(kind, last)),
     });
+    kind.keptOut?.subscribe({ deleted: (last) => this.#goneWhileKeptOut(kind, last) });
   }
 
   #progressed(): void {
@@ -390,27 +392,51 @@ export class ReplicationSource {
     if (wasOnBothHubs(last, this.#kinds)) {
       this.#deletedHere.add(replicatedKey(kind, last.metadata));
     }
+    this.#lookForDeletion(kind, last, false);
+  }
+
+  /**
+   * The label is of one hub alone, a deletion is not: what both hubs have had is deleted on the other one, too. It may also only have
+   * lost the label, which looks the same.
+   */
+  #goneWhileKeptOut(kind: ReplicatedKind, last: KubeObject): void {
+    if (!isOnlyKeptOut(kind, last)) {
+      return;
+    }
+    this.#onBothHubs.forget(last);
+    const wasOnBoth = wasOnBothHubs(last, this.#kinds) || this.#onBothHubs.isWaiting(last);
+    if (wasOnBoth) {
+      this.#deletedHere.add(replicatedKey(kind, last.metadata));
+    }
+    if (wasOnBoth || this.followers.some((follower) => follower.mayGet(kind, last))) {
+      this.#lookForDeletion(kind, last, true);
+    }
+  }
+
+  #lookForDeletion(kind: ReplicatedKind, { metadata }: KubeObject, wasKeptOut: boolean): void {
     if (this.#followers.size > 0) {
-      const { namespace = '', name, uid = '' } = last.metadata;
-      this.#deletions.add(JSON.stringify([kind.name, namespace, name, uid]));
+      const { namespace = '', name, uid = '' } = metadata;
+      this.#deletions.add(JSON.stringify([kind.name, namespace, name, uid, wasKeptOut]));
     }
   }
 
   async #deleted(key: string, signal: AbortSignal): Promise<void> {
-    const [kindName, namespace, name, uid] = JSON.parse(key) as [string, string, string, string];
+    const [kindName, namespace, name, uid, wasKeptOut] = JSON.parse(key) as [string, string, string, string, boolean];
     const kind = this.#kinds.find((one) => one.name === kindName);
-    if (kind !== undefined && !(await this.#isKeptOut(kind, { namespace, name }, signal))) {
-      const last = { metadata: { namespace, name, uid } };
-      this.#lastChange = Math.floor(Date.now() / 1000);
-      for (const follower of this.#followers.values()) {
-        follower.changed(kind, last);
-      }
+    if (kind === undefined) {
+      return;
     }
-  }
-
-  async #isKeptOut(kind: ReplicatedKind, key: ObjectKey, signal: AbortSignal): Promise<boolean> {
-    const found = await this.#options.client.get(kind.type, key, signal);
-    return found !== undefined && isKeptOut(found);
+    const present = await this.#options.client.get(kind.type, { namespace, name }, signal);
+    if (present?.metadata.uid === uid && (wasKeptOut || isKeptOut(present))) {
+      return;
+    }
+    // By the label a standby knows that it may have one of that name which is its own.
+    const labels = wasKeptOut ? { labels: { [wellKnown.ignoreSyncLabel]: 'true' } } : {};
+    const last = { metadata: { namespace, name, uid, ...labels } };
+    this.#lastChange = Math.floor(Date.now() / 1000);
+    for (const follower of this.#followers.values()) {
+      follower.gone(kind, last);
+    }
   }
 
   async #whatBecameOf(

@@ -131,3 +131,13 @@ test('integers of 64 bits and nulls of the other hub are written as they came', 
   await writer.put(kind, writer.parse(kind, Buffer.from(text)), signal);
   expect(JSON.stringify(written)).toContain('"source":{"id":1234567890123456789,"n":null}');
 });
+
+test("an object that is this hub's own by what the API server has is not removed", async () => {
+  const { writer, deleted } = writerOn(web());
+  const seen: unknown[] = [];
+  const ref = { namespace: 'cluster1', name: 'web' };
+  await writer.remove(kind, ref, signal, { isCopy: (local) => seen.push(local.metadata.uid) < 0 });
+  expect([seen, deleted]).toEqual([['web-1'], []]);
+  await writer.remove(kind, ref, signal);
+  expect(deleted).toEqual(['web-1']);
+});

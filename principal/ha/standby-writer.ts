@@ -150,18 +150,31 @@ export class StandbyWriter {
     this.#written.delete(key);
   }
 
-  /** Deletes the standby's object, at once: no program of the standby has to clean up after it. */
+  /**
+   * Deletes the standby's object, at once: no program of the standby has to clean up after it.
+   * @param isCurrent see {@link put}
+   * @param isCopy false when the object, as it is on the API server, is this hub's own: it stays then
+   */
   remove(
     kind: ReplicatedKind,
     ref: ObjectKey,
     signal: AbortSignal,
-    { isCurrent = () => true }: { isCurrent?: () => boolean } = {},
+    {
+      isCurrent = () => true,
+      isCopy = () => true,
+    }: { isCurrent?: () => boolean; isCopy?: (local: KubeObject) => boolean } = {},
   ): Promise<void> {
     const { client } = this.#options;
     return this.#turns.run(replicatedKey(kind, ref), async () => {
       signal.throwIfAborted();
       const local = isCurrent() ? await client.get(kind.type, ref, signal) : undefined;
-      if (local === undefined || isKeptOut(local) || !kind.includes(local) || isForeign(kind, local)) {
+      if (
+        local === undefined ||
+        isKeptOut(local) ||
+        !kind.includes(local) ||
+        isForeign(kind, local) ||
+        !isCopy(local)
+      ) {
         return;
       }
       await this.#delete(kind, local, signal);

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { annotations } from '../../lib/argocd/index.ts';
-import { abortable } from '../../lib/base/index.ts';
+import { abortable, wellKnown } from '../../lib/base/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import { argoApplications } from '../../lib/bridge/index.ts';
 import type { Informer, KubeObject } from '../../lib/kube/index.ts';
@@ -34,6 +34,7 @@ interface Answer {
 }
 
 const marked = { [annotations.onBothHubs]: 'true' };
+const keptOutLabels = { [wellKnown.ignoreSyncLabel]: 'true' };
 
 /** The Applications of a hub. */
 const applications = (list: readonly KubeObject[]): ReplicatedKind => ({
@@ -322,4 +323,52 @@ test('a hub that does not know of refused objects, as argocd-agent does not, get
   expect(said).toEqual(['acknowledged 0', 'acknowledged 1', 'refused']);
   stop.abort();
   await ended;
+});
+
+test.each([
+  ['a copy goes', keptOutLabels, marked, ['removed']],
+  ['what is only here stays', keptOutLabels, {}, []],
+  ['without the label it can only be a copy', {}, {}, ['removed']],
+])('what was kept out by its label and is deleted on the active hub: %s', async (_, labels, notes, expected) => {
+  const said: string[] = [];
+  const stop = new AbortController();
+  const metadata = { namespace: 'cluster1', name: 'web', uid: 'web-1', resourceVersion: '1' };
+  const gone = objectEvent(
+    targets.application,
+    eventTypes.delete,
+    { metadata: { ...metadata, labels } as typeof metadata },
+    {
+      source: 'principal',
+      principalUid: 'hub1',
+    },
+  );
+  const connection: PrimaryConnection = {
+    ...toEmptyHub,
+    subscribe: ({ event }) => ({
+      acknowledge: (sequence) => {
+        if (sequence === 0n) {
+          event({
+            event: encodeEvent(gone),
+            agentName: 'cluster1',
+            direction: 'outbound',
+            sequenceNum: 1n,
+            processedAtUnix: 0n,
+          });
+        } else {
+          stop.abort();
+        }
+      },
+      pause: nothing,
+      resume: nothing,
+    }),
+  };
+  const local: KubeObject = { metadata: { ...metadata, uid: 'here', annotations: notes } };
+  const remove: StandbyWriter['remove'] = async (_kind, _ref, _signal, { isCopy = () => true } = {}) => {
+    if (isCopy(local)) {
+      said.push('removed');
+    }
+  };
+  const parse = (_: unknown, data: Uint8Array) => JSON.parse(Buffer.from(data).toString()) as KubeObject;
+  await follow(applications([]), connection, { remove, parse }).run(stop.signal);
+  expect(said).toEqual(expected);
 });

@@ -1,5 +1,5 @@
 import { Backoff, becomes, type Logger, onAbort, Semaphore, sleep } from '../../lib/base/index.ts';
-import type { KubeObject, ObjectKey } from '../../lib/kube/index.ts';
+import type { KubeObject } from '../../lib/kube/index.ts';
 import {
   type ClientTls,
   connectPrimary,
@@ -16,7 +16,7 @@ import type {
   Resource,
 } from '../../proto/gen/replicationapi/replication.ts';
 import { mostNamed } from './hub-role.ts';
-import { IncomingChanges } from './incoming-changes.ts';
+import { type IncomingChange, IncomingChanges } from './incoming-changes.ts';
 import type { KeptObjects } from './kept-objects.ts';
 import {
   deletedHereReason,
@@ -229,7 +229,7 @@ export class Standby {
         signal,
       );
     const changes: IncomingChanges = new IncomingChanges({
-      write: (change, signal) => this.#write(change.kind, change.ref, change.object, signal),
+      write: (change, signal) => this.#write(change, signal),
       done: (sequence) => {
         for (const look of onDone) {
           look();
@@ -383,7 +383,8 @@ export class Standby {
       } else {
         kept.want(kind, ref, data);
       }
-      changes.add({ kind, ref, object: isGone ? undefined : object, sequence: event.sequenceNum });
+      const what = isGone ? { object: undefined, wasKeptOut: isKeptOut(object) } : { object };
+      changes.add({ kind, ref, ...what, sequence: event.sequenceNum });
     } catch (error) {
       if (!(error instanceof WireError) && !(error instanceof UnusableObjectError)) {
         throw error;
@@ -397,16 +398,11 @@ export class Standby {
     }
   }
 
-  async #write(
-    kind: ReplicatedKind,
-    ref: ObjectKey,
-    object: KubeObject | undefined,
-    signal: AbortSignal,
-  ): Promise<void> {
+  async #write({ kind, ref, object, wasKeptOut }: IncomingChange, signal: AbortSignal): Promise<void> {
+    const { writer, kinds } = this.#options;
+    const isCopy = (local: KubeObject) => wasKeptOut !== true || wasOnBothHubs(local, kinds);
     try {
-      await (object === undefined
-        ? this.#options.writer.remove(kind, ref, signal)
-        : this.#options.writer.put(kind, object, signal));
+      await (object === undefined ? writer.remove(kind, ref, signal, { isCopy }) : writer.put(kind, object, signal));
       this.#options.metrics.processed();
     } catch (error) {
       if (!signal.aborted) {
