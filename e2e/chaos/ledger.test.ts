@@ -79,14 +79,13 @@ test('an Application that is being deleted is not there any more', () => {
   expect(ledger.isTakenAway('web-2')).toBe(true);
 });
 
+const webKeptOut = { agent: 'cluster1', name: 'web', uid: 'web-1', spec: spec('v3'), isKeptOut: true };
+
 test('of what the label keeps to one hub, the other one has what it had before, or nothing', () => {
   const withLabel = (...there: ArgoObject[]) => {
     const { ledger, want } = wantedSoFar();
     want('web', 'v2');
-    const web = { agent: 'cluster1', name: 'web', uid: 'web-1', spec: spec('v3'), isKeptOut: true };
-    ledger.want(web);
-    ledger.drop(web);
-    ledger.dropped(web);
+    ledger.want(webKeptOut);
     return { ledger, takeover: ledger.moved('cluster1', [...there, seen('old', 'v1')], always) };
   };
   const before = withLabel(seen('web', 'v2'));
@@ -95,6 +94,24 @@ test('of what the label keeps to one hub, the other one has what it had before, 
   expect(withLabel().takeover.lost).toEqual([]);
   expect(withLabel(seen('web', 'v1')).takeover.lost, 'the label came before it was told of v2').toEqual([]);
   expect(withLabel(seen('web', 'v3')).takeover.lost, 'nobody may have told it').toHaveLength(1);
+});
+
+test('what is deleted while the label keeps it out is deleted on the other hub, too', () => {
+  const { ledger, want } = wantedSoFar();
+  want('web', 'v2');
+  ledger.want(webKeptOut);
+  ledger.drop(webKeptOut);
+  const there = (...others: ArgoObject[]) =>
+    ledger.moved('cluster1', [...others, seen('old', 'v1')], performance.now()).lost;
+  expect(there(seen('web', 'v2')), 'nobody has accepted the deletion').toEqual([]);
+  ledger.want(webKeptOut);
+  ledger.drop(webKeptOut);
+  ledger.dropped(webKeptOut);
+  expect(there(seen('web', 'v2'))).toHaveLength(1);
+  ledger.want(webKeptOut);
+  ledger.drop(webKeptOut);
+  ledger.dropped(webKeptOut);
+  expect(there()).toEqual([]);
 });
 
 test('a workload is asked for by the last state of what leaves, not by a hub that does not know it', () => {

@@ -202,7 +202,8 @@ export class Ledger {
   #leave(application: WantedApplication, isCascading: boolean): void {
     const key = `${application.agent}/${application.name}`;
     this.#wanted.delete(key);
-    this.#note(key, undefined, application.isKeptOut, Number.POSITIVE_INFINITY);
+    // The label is of one hub alone, a deletion is not.
+    this.#note(key, undefined, false, Number.POSITIVE_INFINITY);
     this.#takeAway(application, isCascading);
     this.#formerUids.delete(key);
   }
