@@ -146,12 +146,6 @@ export class Follower implements ReplicaHandlers {
     this.#settle();
   }
 
-  /** Whether the standby may get, or have got, a state of the object that it has not acknowledged. */
-  mayGet(kind: ReplicatedKind, object: KubeObject): boolean {
-    const key = replicatedKey(kind, object.metadata);
-    return !this.#isReady || this.#dirty.has(key) || this.#window.has(key);
-  }
-
   /** The object has changed. */
   changed(kind: ReplicatedKind, now: KubeObject): void {
     this.#outOfStep(kind, now, false);

@@ -144,6 +144,16 @@ export function isKeptOut({ metadata }: KubeObject): boolean {
   return metadata.labels?.[wellKnown.ignoreSyncLabel] === 'true';
 }
 
+/** Whether its deletion has begun, and something holds it. */
+export function isGoing({ metadata }: KubeObject): boolean {
+  return metadata.deletionTimestamp !== undefined;
+}
+
+/** Whether its deletion has begun under that label: nobody but a user lets it go then, and for the other hub it is deleted. */
+export function isLeavingKeptOut(object: KubeObject): boolean {
+  return isKeptOut(object) && isGoing(object);
+}
+
 /** Whether an object would take part without that label. */
 export function isOnlyKeptOut(kind: ReplicatedKind, object: KubeObject): boolean {
   const { [wellKnown.ignoreSyncLabel]: _, ...labels } = object.metadata.labels ?? {};

@@ -59,11 +59,6 @@ export class OnBothHubs {
     }
   }
 
-  /** Whether a standby has the object, and the mark is not written yet. */
-  isWaiting({ metadata: { uid = '' } }: KubeObject): boolean {
-    return this.#waiting.has(uid);
-  }
-
   /** The object is gone, or only kept out from now on: then a mark that waits is still written. */
   forget({ metadata: { uid = '' } }: KubeObject): void {
     this.#done.delete(uid);

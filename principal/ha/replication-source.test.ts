@@ -4,7 +4,14 @@ import { wellKnown } from '../../lib/base/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import type { Informer, KubeObject } from '../../lib/kube/index.ts';
 import { decodeEvent, type ReplicaStream } from '../../lib/wire/index.ts';
-import { deletedHereReason, hubApplicationSets, isKeptOut, notListedReason, type ReplicatedKind } from './kinds.ts';
+import {
+  deletedHereReason,
+  hubApplicationSets,
+  isKeptOut,
+  keptOutReason,
+  notListedReason,
+  type ReplicatedKind,
+} from './kinds.ts';
 import { ReplicationSource, type ReplicationSourceOptions } from './replication-source.ts';
 
 const quiet = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
@@ -106,12 +113,17 @@ const onBoth = { [annotations.onBothHubs]: 'true' };
 
 /** What a hub says about objects that a standby has and it has not. */
 async function reasonsFor(hub: ReplicationSource, names: readonly string[]): Promise<readonly string[]> {
+  return (await answersFor(hub, ...names.map((name) => ({ name })))).map(({ reason }) => reason);
+}
+
+/** The same, by the UIDs that the standby knows. */
+async function answersFor(hub: ReplicationSource, ...objects: readonly { readonly name: string; uid?: string }[]) {
   const connection = {};
   hub.subscribe(stream, connection, 'hub2');
   const bytes = Buffer.alloc(0);
   const common = { kind: 'ApplicationSet', namespace: 'argocd', uid: '', specChecksum: bytes, data: bytes };
-  const request = { agentName: '', snapshotSequenceNum: 0n, resources: names.map((name) => ({ ...common, name })) };
-  return (await hub.confirm(request, connection)).results.map(({ reason }) => reason);
+  const resources = objects.map((one) => ({ ...common, ...one }));
+  return (await hub.confirm({ agentName: '', snapshotSequenceNum: 0n, resources }, connection)).results;
 }
 
 test('a standby that follows later is told what was deleted that both hubs had had', async () => {
@@ -202,7 +214,7 @@ test('more refused objects than a standby may name, and those of no stream, are 
 type Handler = Parameters<Informer<KubeObject>['subscribe']>[0];
 
 /** An informer that a test fills, and who listens to it. */
-function cacheOf(holds: (object: KubeObject) => boolean) {
+function cacheOf(holds: (object: KubeObject) => boolean, caughtUp: () => Promise<void> = async () => undefined) {
   const objects = new Map<string, KubeObject>();
   const handlers: Handler[] = [];
   return {
@@ -210,7 +222,7 @@ function cacheOf(holds: (object: KubeObject) => boolean) {
       subscribe: (handler: Handler) => handlers.push(handler),
       list: () => [...objects.values()],
       get: ({ name }: { name: string }) => objects.get(name),
-      caughtUp: async () => undefined,
+      caughtUp,
     } as unknown as Informer<KubeObject>,
     /** The API server has the object so; undefined: no more. */
     see(name: string, now: KubeObject | undefined) {
@@ -246,7 +258,8 @@ const keptOutLabels = { [wellKnown.ignoreSyncLabel]: 'true' };
 function activeHub(leavesOut: boolean) {
   const present = new Map<string, KubeObject>();
   const main = cacheOf((one) => !(leavesOut && isKeptOut(one)));
-  const keptOut = cacheOf(isKeptOut);
+  const state = { takes: true, isBlind: false, caughtUp: Promise.resolve() };
+  const keptOut = cacheOf(isKeptOut, () => state.caughtUp);
   let versions = 0;
   let asked = 0;
   const kind: ReplicatedKind = {
@@ -263,7 +276,6 @@ function activeHub(leavesOut: boolean) {
   } as unknown as ReplicationSourceOptions['client'];
   const hub = source([kind], { client });
   const told: string[] = [];
-  const state = { takes: true };
   let drain: () => void = () => undefined;
   const follower = hub.subscribe(
     {
@@ -289,7 +301,9 @@ function activeHub(leavesOut: boolean) {
       present.set(name, now);
     }
     main.see(name, now);
-    keptOut.see(name, now);
+    if (!state.isBlind) {
+      keptOut.see(name, now);
+    }
   };
   return {
     hub,
@@ -297,10 +311,14 @@ function activeHub(leavesOut: boolean) {
     told,
     state,
     drain: () => drain(),
-    put(name: string, more: { notes?: object; labels?: object; spec?: string; uid?: string } = {}) {
-      const { notes = {}, labels = {}, spec, uid = name } = more;
+    put(
+      name: string,
+      more: { notes?: object; labels?: object; spec?: string; uid?: string; deletionTimestamp?: string } = {},
+    ) {
+      const { notes = {}, labels = {}, spec, uid = name, deletionTimestamp } = more;
       const metadata = { namespace: 'argocd', name, uid, annotations: notes, labels, resourceVersion: `${++versions}` };
-      set(name, { metadata, ...(spec === undefined ? {} : { spec }) } as KubeObject);
+      const going = deletionTimestamp === undefined ? {} : { deletionTimestamp };
+      set(name, { metadata: { ...metadata, ...going }, ...(spec === undefined ? {} : { spec }) } as KubeObject);
     },
     remove: (name: string) => set(name, undefined),
     /** What was to be looked up has been. */
@@ -368,6 +386,57 @@ for (const leavesOut of [true, false]) {
     expect(told).toEqual(['spec-update web', 'delete web']);
   });
 
+  test(`a deletion under the label is told when it begins, whatever holds it: what ${what}`, async () => {
+    const { hub, follower, told, put, remove, looked } = activeHub(leavesOut);
+    const deletionTimestamp = '2026-01-01T00:00:00Z';
+    follower.acknowledged(0n);
+    put('web', { notes: onBoth });
+    put('web', { notes: onBoth, labels: keptOutLabels });
+    await looked(1);
+    put('web', { notes: onBoth, labels: keptOutLabels, deletionTimestamp });
+    expect(hub.lag.objects, 'the web before, and its deletion').toBe(2);
+    await looked(2);
+    expect(told).toEqual(['spec-update web', 'delete web (kept out)']);
+    put('web', { notes: onBoth, labels: keptOutLabels, deletionTimestamp, spec: 'half gone' });
+    put('own', { labels: keptOutLabels });
+    put('own', { labels: keptOutLabels, deletionTimestamp });
+    await looked(2);
+    expect(told, 'once, and not of what never was on both hubs').toHaveLength(2);
+    expect(await answersFor(hub, { name: 'web' }, { name: 'own' }), 'one that was away meanwhile').toMatchObject([
+      { status: 'deleted', reason: deletedHereReason },
+      { status: 'deleted', reason: '' },
+    ]);
+    remove('web');
+    await looked(3);
+    expect(told.slice(2)).toEqual(['delete web (kept out)']);
+  });
+
+  test(`a standby that was away keeps what only got the label, not what was deleted before one of its name got it: what ${what}`, async () => {
+    const { hub, put } = activeHub(leavesOut);
+    put('web', { notes: onBoth });
+    put('web', { notes: onBoth, labels: keptOutLabels });
+    put('shop', { notes: onBoth, uid: 'shop-1' });
+    put('shop', { uid: 'shop-2', labels: keptOutLabels });
+    put('blog', { notes: onBoth, uid: 'blog-1' });
+    put('blog', { uid: 'blog-2' });
+    put('blog', { uid: 'blog-2', labels: keptOutLabels });
+    const [keptOut, deleted] = [{ status: 'unknown', reason: keptOutReason }, { status: 'deleted' }];
+    const uids = await answersFor(
+      hub,
+      { name: 'web', uid: 'web' },
+      { name: 'shop', uid: 'shop-1' },
+      { name: 'blog', uid: 'blog-1' },
+      { name: 'blog', uid: 'blog-2' },
+    );
+    expect(uids).toMatchObject([keptOut, deleted, deleted, keptOut]);
+    const names = await answersFor(hub, { name: 'web' }, { name: 'shop' }, { name: 'blog' });
+    expect(names, 'it does not tell UIDs: the second blog may have been there').toMatchObject([
+      keptOut,
+      deleted,
+      keptOut,
+    ]);
+  });
+
   test(`an edit that waits when the label comes is told, and counts as lag: what ${what}`, async () => {
     const { hub, follower, told, state, drain, put, looked } = activeHub(leavesOut);
     follower.acknowledged(0n);
@@ -384,3 +453,38 @@ for (const leavesOut of [true, false]) {
     expect(hub.lag.objects).toBe(0);
   });
 }
+
+test('an object that is deleted before the cache of what is kept out has seen its label is told, too', async () => {
+  const { hub, follower, told, state, put, remove, looked } = activeHub(true);
+  follower.acknowledged(0n);
+  put('web', { notes: onBoth });
+  follower.acknowledged(1n);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  state.isBlind = true;
+  state.caughtUp = promise;
+  put('web', { notes: onBoth, labels: keptOutLabels });
+  await looked(1);
+  expect(hub.lag.objects).toBe(1);
+  remove('web');
+  resolve();
+  await looked(2);
+  expect(told).toEqual(['spec-update web', 'delete web']);
+});
+
+test('a hub that ends waits for the cache of what is kept out: it may have been deleted last', async () => {
+  const { hub, follower, state, told, put, remove } = activeHub(true);
+  follower.acknowledged(0n);
+  put('web', { notes: onBoth, labels: keptOutLabels });
+  const { promise, resolve } = Promise.withResolvers<void>();
+  state.caughtUp = promise;
+  const order: string[] = [];
+  const drained = hub.drained(10_000, true).then(({ isKnown }) => order.push(`drained ${isKnown}`));
+  await new Promise((done) => setTimeout(done, 20));
+  order.push('deleted');
+  remove('web');
+  resolve();
+  await until(() => expect(told).toEqual(['delete web (kept out)']));
+  follower.acknowledged(1n);
+  await drained;
+  expect(order).toEqual(['deleted', 'drained true']);
+});

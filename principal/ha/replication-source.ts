@@ -1,4 +1,4 @@
-import { becomes, type Logger, sleep, wellKnown, withDeadline } from '../../lib/base/index.ts';
+import { BoundedSet, becomes, type Logger, sleep, wellKnown, withDeadline } from '../../lib/base/index.ts';
 import { type KubeClient, type KubeObject, WorkQueue } from '../../lib/kube/index.ts';
 import { GrpcError, grpcStatus, type ReplicaHandlers, type ReplicaStream } from '../../lib/wire/index.ts';
 import type {
@@ -16,6 +16,7 @@ import { mostRefused } from './incoming-changes.ts';
 import {
   deletedHereReason,
   isKeptOut,
+  isLeavingKeptOut,
   isOnlyKeptOut,
   keptOutReason,
   notListedReason,
@@ -30,6 +31,8 @@ import { keysOnBothHubs, OnBothHubs } from './on-both-hubs.ts';
 const mostFollowers = 10;
 /** How long a snapshot waits for the caches, ms. */
 const catchUpMs = 15_000;
+/** Objects that take part no more and are remembered. */
+const mostLeft = 20_000;
 /** Objects of a snapshot that are written between two turns of the event loop. */
 const objectsPerTurn = 200;
 
@@ -82,6 +85,8 @@ export class ReplicationSource {
   readonly #deletions: WorkQueue;
   readonly #onBothHubs: OnBothHubs;
   readonly #deletedHere: DeletedObjects;
+  /** UIDs of objects that took part and were deleted or got the label: a standby may have them. */
+  readonly #left = new BoundedSet<string>(mostLeft);
   /** Called when a standby has acknowledged something or is gone, and when a deletion is sent. */
   readonly #onProgress = new Set<() => void>();
   #lastChange = 0;
@@ -354,10 +359,15 @@ export class ReplicationSource {
         } else if (kind.includes(old)) {
           this.#gone(kind, old);
         }
+        this.#changedKeptOut(kind, now, old);
       },
       deleted: (last) => (isKeptOut(last) ? this.#goneWhileKeptOut(kind, last) : this.#gone(kind, last)),
     });
-    kind.keptOut?.subscribe({ deleted: (last) => this.#goneWhileKeptOut(kind, last) });
+    kind.keptOut?.subscribe({
+      added: (now) => this.#changedKeptOut(kind, now),
+      updated: (old, now) => this.#changedKeptOut(kind, now, old),
+      deleted: (last) => this.#goneWhileKeptOut(kind, last),
+    });
   }
 
   #progressed(): void {
@@ -369,8 +379,8 @@ export class ReplicationSource {
   /** @throws when that takes longer than `ms` */
   async #cachesCaughtUp(ms: number): Promise<void> {
     const { signal } = this.#options;
-    const caches = [...new Set(this.#kinds.map(({ informer }) => informer))];
-    await withDeadline(signal, ms, (late) => Promise.all(caches.map((cache) => cache.caughtUp(late))));
+    const caches = new Set(this.#kinds.flatMap(({ informer, keptOut = informer }) => [informer, keptOut]));
+    await withDeadline(signal, ms, (late) => Promise.all([...caches].map((cache) => cache.caughtUp(late))));
   }
 
   #changed(kind: ReplicatedKind, object: KubeObject): void {
@@ -389,9 +399,7 @@ export class ReplicationSource {
     if (!kind.includes(last)) {
       return;
     }
-    if (wasOnBothHubs(last, this.#kinds)) {
-      this.#deletedHere.add(replicatedKey(kind, last.metadata));
-    }
+    this.#leaves(kind, last);
     this.#lookForDeletion(kind, last, false);
   }
 
@@ -404,12 +412,28 @@ export class ReplicationSource {
       return;
     }
     this.#onBothHubs.forget(last);
-    const wasOnBoth = wasOnBothHubs(last, this.#kinds) || this.#onBothHubs.isWaiting(last);
-    if (wasOnBoth) {
-      this.#deletedHere.add(replicatedKey(kind, last.metadata));
-    }
-    if (wasOnBoth || this.followers.some((follower) => follower.mayGet(kind, last))) {
+    if (this.#mayHaveTakenPart(last)) {
+      this.#leaves(kind, last);
       this.#lookForDeletion(kind, last, true);
+    }
+  }
+
+  /** With a finalizer it does not vanish: who would let it go takes no notice of it. Its deletion counts from its beginning on. */
+  #changedKeptOut(kind: ReplicatedKind, now: KubeObject, old?: KubeObject): void {
+    if (isLeavingKeptOut(now) && (old === undefined || !isLeavingKeptOut(old))) {
+      this.#goneWhileKeptOut(kind, now);
+    }
+  }
+
+  /** Whether a standby may have an object that is kept out. */
+  #mayHaveTakenPart(object: KubeObject): boolean {
+    return this.#left.has(object.metadata.uid ?? '') || wasOnBothHubs(object, this.#kinds);
+  }
+
+  #leaves(kind: ReplicatedKind, last: KubeObject): void {
+    this.#left.add(last.metadata.uid ?? '');
+    if (wasOnBothHubs(last, this.#kinds)) {
+      this.#deletedHere.add(replicatedKey(kind, last.metadata));
     }
   }
 
@@ -426,8 +450,17 @@ export class ReplicationSource {
     if (kind === undefined) {
       return;
     }
-    const present = await this.#options.client.get(kind.type, { namespace, name }, signal);
-    if (present?.metadata.uid === uid && (wasKeptOut || isKeptOut(present))) {
+    const ref = { namespace, name };
+    const { keptOut = kind.informer } = kind;
+    const isIt = (found: KubeObject | undefined) => found?.metadata.uid === uid && !isLeavingKeptOut(found);
+    const hasOnlyGotLabel = (found: KubeObject | undefined) => found !== undefined && isIt(found) && isKeptOut(found);
+    let present = await this.#options.client.get(kind.type, ref, signal);
+    if (hasOnlyGotLabel(present) && !hasOnlyGotLabel(keptOut.get(ref))) {
+      // Only of what this cache has it shows the deletion.
+      await withDeadline(signal, catchUpMs, (late) => keptOut.caughtUp(late));
+      present = await this.#options.client.get(kind.type, ref, signal);
+    }
+    if (hasOnlyGotLabel(present) || (wasKeptOut && isIt(present))) {
       return;
     }
     // By the label a standby knows that it may have one of that name which is its own.
@@ -454,7 +487,11 @@ export class ReplicationSource {
     }
     try {
       const present = await this.#options.client.get(kind.type, { namespace, name }, this.#options.signal);
-      if (present !== undefined) {
+      if (
+        present !== undefined &&
+        !isLeavingKeptOut(present) &&
+        !this.#tookItsPlace(present, resource, isDeletedHere)
+      ) {
         return unknown(resource, keptOutReason);
       }
       if (isDeletedHere === undefined) {
@@ -466,6 +503,22 @@ export class ReplicationSource {
       this.#options.logger.warn({ error }, 'an object that a standby asks about cannot be read');
       return unknown(resource, unreadableReason);
     }
+  }
+
+  /**
+   * Whether what is there, and maybe kept out, is another object than the one of its name that a standby has. By its UID, which not
+   * every standby tells; else by the records of deletions, when it has never taken part itself.
+   */
+  #tookItsPlace(
+    present: KubeObject,
+    { kind, namespace, name, uid }: Resource,
+    isDeletedHere: ((key: string) => boolean) | undefined,
+  ): boolean {
+    if (this.#left.has(uid)) {
+      return present.metadata.uid !== uid;
+    }
+    const isDeleted = isDeletedHere?.(`${kind}/${namespace}/${name}`) === true;
+    return isDeleted && isKeptOut(present) && !this.#mayHaveTakenPart(present);
   }
 
   #agentOf(kind: ReplicatedKind, object: KubeObject): string | undefined {

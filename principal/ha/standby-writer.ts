@@ -13,7 +13,7 @@ import {
   secrets,
 } from '../../lib/kube/index.ts';
 import { principalFieldManager } from '../namespaces.ts';
-import { isApplicationSet, isKeptOut, type ReplicatedKind, saysOnBothHubs } from './kinds.ts';
+import { isApplicationSet, isGoing, isKeptOut, type ReplicatedKind, saysOnBothHubs } from './kinds.ts';
 import { replicatedKey } from './news.ts';
 
 /** An object of the other hub; everything but the parts that are looked at is kept as it came. */
@@ -361,9 +361,4 @@ function isReplaceable(kind: ReplicatedKind, object: KubeObject, local: KubeObje
   return (
     !hasOtherType && !(now.immutable === true && (isOther('data') || isOther('binaryData') || isOther('immutable')))
   );
-}
-
-/** Whether its deletion has begun, and something holds it. */
-function isGoing({ metadata }: KubeObject): boolean {
-  return metadata.deletionTimestamp !== undefined;
 }

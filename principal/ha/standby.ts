@@ -84,6 +84,8 @@ export interface StandbyOptions {
  */
 export class Standby {
   readonly #options: StandbyOptions;
+  /** The UIDs, on the active hub, of what this principal has written, by {@link replicatedKey}. */
+  readonly #origins = new Map<string, string>();
   #changes: IncomingChanges | undefined;
   #news: News | undefined;
   #lastEventAt = 0;
@@ -282,7 +284,10 @@ export class Standby {
       writing.abort();
       await running;
       kept.pending(() => false);
-      kept.write(changes.pending);
+      // From now on these may be written without this one.
+      for (const key of kept.write(changes.pending)) {
+        this.#origins.delete(key);
+      }
       this.#changes = undefined;
       this.#news = undefined;
     }
@@ -400,9 +405,16 @@ export class Standby {
 
   async #write({ kind, ref, object, wasKeptOut }: IncomingChange, signal: AbortSignal): Promise<void> {
     const { writer, kinds } = this.#options;
-    const isCopy = (local: KubeObject) => wasKeptOut !== true || wasOnBothHubs(local, kinds);
+    const key = replicatedKey(kind, ref);
+    const isCopy = (local: KubeObject) => wasKeptOut !== true || this.#origins.has(key) || wasOnBothHubs(local, kinds);
     try {
-      await (object === undefined ? writer.remove(kind, ref, signal, { isCopy }) : writer.put(kind, object, signal));
+      if (object === undefined) {
+        await writer.remove(kind, ref, signal, { isCopy });
+        this.#origins.delete(key);
+      } else {
+        await writer.put(kind, object, signal);
+        this.#origins.set(key, object.metadata.uid ?? '');
+      }
       this.#options.metrics.processed();
     } catch (error) {
       if (!signal.aborted) {
@@ -476,7 +488,11 @@ export class Standby {
     }
     kept.want(kind, resource, resource.data);
     try {
-      await writer.put(kind, object, signal, { fromCache: true, isCurrent: () => !news.isTouched(kind, resource) });
+      const isCurrent = () => !news.isTouched(kind, resource);
+      await writer.put(kind, object, signal, { fromCache: true, isCurrent });
+      if (isCurrent()) {
+        this.#origins.set(replicatedKey(kind, resource), object.metadata.uid ?? '');
+      }
     } catch {
       signal.throwIfAborted();
       metrics.failed();
@@ -514,7 +530,8 @@ export class Standby {
           kind: kind.name,
           namespace: metadata.namespace ?? '',
           name: metadata.name,
-          uid: metadata.uid ?? '',
+          // Of the object on the active hub: another one of its name may be there now.
+          uid: this.#origins.get(replicatedKey(kind, metadata)) ?? metadata.uid ?? '',
           specChecksum: Buffer.alloc(0),
           data: Buffer.alloc(0),
         })),
@@ -538,6 +555,7 @@ export class Standby {
           await writer.remove(kind, object.metadata, signal, {
             isCurrent: () => !news.isTouched(kind, object.metadata),
           });
+          this.#origins.delete(key);
         } else if (!finalReasons.has(answer?.reason ?? '')) {
           unknown++;
           news.need();
