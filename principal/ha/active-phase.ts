@@ -97,10 +97,11 @@ async function start(
   const { caches, agents, method, blocklist, principalUid, replicas, peerPort } = inputs;
   begun.push(() => peerPort?.close());
   const applicationSets = await startApplicationSets({ ...program, logger });
-  const keptOut = await startKeptOutApplications({ ...program, logger }, settings.flags['label-selector']);
+  const labelSelector = settings.flags['label-selector'];
+  const keptOut = await startKeptOutApplications({ ...program, logger }, labelSelector);
   const engine = startEngine(settings, { ...program, signal: writing.signal }, inputs, loggers, env);
   begun.push(() => engine.ended);
-  const kinds = replicatedKinds(caches, applicationSets.informer, keptOut);
+  const kinds = replicatedKinds(caches, applicationSets.informer, keptOut, labelSelector);
   const agentsOf = (object: KubeObject) =>
     engine.hub.agentOf(object as Parameters<typeof engine.hub.agentOf>[0]) ??
     (isMirror(object) ? object.metadata.namespace : undefined);

@@ -32,6 +32,8 @@ export interface ReplicatedKind {
   readonly informer: Informer<KubeObject>;
   /** Has those that are kept out by their label, and maybe others, when `informer` leaves them out. */
   readonly keptOut?: Informer<KubeObject> | undefined;
+  /** What users select both by, beside that label. */
+  readonly labelSelector?: string | undefined;
   /** Whether an object of the informer is of this kind and takes part. */
   includes(object: KubeObject): boolean;
   /** A standby's own object of that name stays: it may have been made for that hub. */
@@ -45,11 +47,13 @@ const clusterSecretTarget = 'clustersecret';
  * The kinds of the hub that a standby gets, in the order in which it needs them. Objects with the label
  * `argocd-agent.argoproj-labs.io/ignore-sync: "true"` are of one hub alone.
  * @param keptOutApplications Applications that have it; for the active hub
+ * @param labelSelector the user's, of Applications and AppProjects
  */
 export function replicatedKinds(
   caches: PrincipalCaches,
   applicationSets: Informer<KubeObject>,
   keptOutApplications?: Informer<KubeObject>,
+  labelSelector = '',
 ): ReplicatedKind[] {
   const ofSecrets = caches.Secrets as unknown as Informer<KubeObject>;
   const keys = caches['GPG keys'] as unknown as Informer<KubeObject>;
@@ -59,12 +63,14 @@ export function replicatedKinds(
     {
       ...kind('AppProject', targets.appProject, argoAppProjects, caches.AppProjects),
       keptOut: caches['all AppProjects'],
+      labelSelector,
     },
     kind('Repository', targets.repository, secrets, ofSecrets, (secret) => isRepository(secret as RepositorySecret)),
     kind('ApplicationSet', targets.applicationSet, hubApplicationSets, applicationSets),
     {
       ...kind('Application', targets.application, argoApplications, caches.Applications),
       keptOut: keptOutApplications,
+      labelSelector,
     },
   ];
 }

@@ -1,5 +1,5 @@
 import { BoundedSet, becomes, type Logger, sleep, wellKnown, withDeadline } from '../../lib/base/index.ts';
-import { type KubeClient, type KubeObject, WorkQueue } from '../../lib/kube/index.ts';
+import { type KubeClient, type KubeObject, type Requeue, WorkQueue } from '../../lib/kube/index.ts';
 import { GrpcError, grpcStatus, type ReplicaHandlers, type ReplicaStream } from '../../lib/wire/index.ts';
 import type {
   AgentState,
@@ -31,6 +31,8 @@ import { keysOnBothHubs, OnBothHubs } from './on-both-hubs.ts';
 const mostFollowers = 10;
 /** How long a snapshot waits for the caches, ms. */
 const catchUpMs = 15_000;
+/** Until an object that is there is looked for again in the caches. */
+const lookAgainMs = 250;
 /** Objects that take part no more and are remembered. */
 const mostLeft = 20_000;
 /** Objects of a snapshot that are written between two turns of the event loop. */
@@ -40,7 +42,7 @@ const objectsPerTurn = 200;
 export interface ReplicationSourceOptions {
   /** A kind that comes later is told to {@link ReplicationSource.begin}. */
   readonly kinds: readonly ReplicatedKind[];
-  readonly client: Pick<KubeClient, 'get' | 'mergePatch'>;
+  readonly client: Pick<KubeClient, 'get' | 'listPage' | 'mergePatch'>;
   readonly principalUid: string;
   readonly namespace: string;
   /** The agents with a cluster Secret; the mode is empty when it is not known. */
@@ -444,24 +446,24 @@ export class ReplicationSource {
     }
   }
 
-  async #deleted(key: string, signal: AbortSignal): Promise<void> {
+  async #deleted(key: string, signal: AbortSignal): Promise<Requeue | undefined> {
     const [kindName, namespace, name, uid, wasKeptOut] = JSON.parse(key) as [string, string, string, string, boolean];
     const kind = this.#kinds.find((one) => one.name === kindName);
     if (kind === undefined) {
-      return;
+      return undefined;
     }
-    const ref = { namespace, name };
-    const { keptOut = kind.informer } = kind;
-    const isIt = (found: KubeObject | undefined) => found?.metadata.uid === uid && !isLeavingKeptOut(found);
-    const hasOnlyGotLabel = (found: KubeObject | undefined) => found !== undefined && isIt(found) && isKeptOut(found);
-    let present = await this.#options.client.get(kind.type, ref, signal);
-    if (hasOnlyGotLabel(present) && !hasOnlyGotLabel(keptOut.get(ref))) {
-      // Only of what this cache has it shows the deletion.
-      await withDeadline(signal, catchUpMs, (late) => keptOut.caughtUp(late));
-      present = await this.#options.client.get(kind.type, ref, signal);
-    }
-    if (hasOnlyGotLabel(present) || (wasKeptOut && isIt(present))) {
-      return;
+    const present = await this.#options.client.get(kind.type, { namespace, name }, signal);
+    if (present?.metadata.uid === uid && !isLeavingKeptOut(present)) {
+      if (isInCache(kind, present)) {
+        return undefined;
+      }
+      if (await this.#isSelected(kind, present, signal)) {
+        // Only of what a cache has it shows the deletion.
+        return { requeueAfterMs: lookAgainMs };
+      }
+      if (wasKeptOut || isKeptOut(present)) {
+        return undefined;
+      }
     }
     // By the label a standby knows that it may have one of that name which is its own.
     const labels = wasKeptOut ? { labels: { [wellKnown.ignoreSyncLabel]: 'true' } } : {};
@@ -470,6 +472,18 @@ export class ReplicationSource {
     for (const follower of this.#followers.values()) {
       follower.gone(kind, last);
     }
+    return undefined;
+  }
+
+  /** Whether one of the caches has the object or will get it, whatever label it has. */
+  async #isSelected(kind: ReplicatedKind, object: KubeObject, signal: AbortSignal): Promise<boolean> {
+    if (!kind.includes(object) && !isOnlyKeptOut(kind, object)) {
+      return false;
+    }
+    const { labelSelector = '' } = kind;
+    const { namespace, name } = object.metadata;
+    const selection = { namespace, labelSelector, fieldSelector: `metadata.name=${name}`, limit: 1, signal };
+    return labelSelector === '' || (await this.#options.client.listPage(kind.type, selection)).items.length > 0;
   }
 
   async #whatBecameOf(
@@ -492,7 +506,7 @@ export class ReplicationSource {
         !isLeavingKeptOut(present) &&
         !this.#tookItsPlace(present, resource, isDeletedHere)
       ) {
-        return unknown(resource, keptOutReason);
+        return unknown({ ...resource, uid: present.metadata.uid ?? '' }, keptOutReason);
       }
       if (isDeletedHere === undefined) {
         return unknown(resource, unreadableReason);
@@ -531,6 +545,15 @@ export class ReplicationSource {
     agents.set(agent, known);
     return known;
   }
+}
+
+/** Whether the cache for objects with its label, or without, has an object that is there. */
+function isInCache(kind: ReplicatedKind, object: KubeObject): boolean {
+  const { informer, keptOut = informer } = kind;
+  const isApart = isKeptOut(object);
+  const found = (isApart ? keptOut : informer).get(object.metadata);
+  const isIt = found !== undefined && found.metadata.uid === object.metadata.uid;
+  return isIt && (isApart ? isKeptOut(found) : kind.includes(found));
 }
 
 function resourceOf(kind: ReplicatedKind, object: KubeObject, withData: boolean): Resource {

@@ -1,4 +1,4 @@
-import { Backoff, becomes, type Logger, onAbort, Semaphore, sleep } from '../../lib/base/index.ts';
+import { Backoff, becomes, type Logger, onAbort, Semaphore, sleep, withDeadline } from '../../lib/base/index.ts';
 import type { KubeObject } from '../../lib/kube/index.ts';
 import {
   type ClientTls,
@@ -48,6 +48,8 @@ const unwrittenMs = 60_000;
 const lastWritesMs = 10_000;
 /** How long it may take then to put back what was changed here. */
 const lastComparisonMs = 5_000;
+/** How long this hub's own caches may take to catch up with its API server, ms. */
+const catchUpMs = 15_000;
 /** Objects asked about at a time. */
 const mostAskedAbout = 5_000;
 /** argocd-agent's, with jitter: there, a principal that is down is tried again without a pause. */
@@ -84,7 +86,7 @@ export interface StandbyOptions {
  */
 export class Standby {
   readonly #options: StandbyOptions;
-  /** The UIDs, on the active hub, of what this principal has written, by {@link replicatedKey}. */
+  /** The UIDs, on the active hub, of what this hub has copies of, by {@link replicatedKey}; as far as this principal knows. */
   readonly #origins = new Map<string, string>();
   #changes: IncomingChanges | undefined;
   #news: News | undefined;
@@ -303,6 +305,7 @@ export class Standby {
     news: News,
     signal: AbortSignal,
   ): Promise<bigint> {
+    await this.#cachesCaughtUp(signal);
     const until = performance.now() + unwrittenMs;
     const backoff = new Backoff({ initialMs: 500, maxMs: snapshotPauseMs });
     for (;;) {
@@ -323,6 +326,16 @@ export class Standby {
       await sleep(backoff.next(), signal);
       signal.throwIfAborted();
     }
+  }
+
+  /**
+   * What this principal, or one before it, has written last may not be in the caches. It would not be missed on the active hub then.
+   * @throws when that takes too long
+   */
+  async #cachesCaughtUp(signal: AbortSignal): Promise<void> {
+    const caches = this.#options.kinds.map(({ informer }) => informer).filter(({ hasSynced }) => hasSynced);
+    const all = (late: AbortSignal) => Promise.all([...new Set(caches)].map((cache) => cache.caughtUp(late)));
+    await withDeadline(signal, catchUpMs, all);
   }
 
   /** Takes a snapshot whenever one is needed, until aborted. */
@@ -556,6 +569,8 @@ export class Standby {
             isCurrent: () => !news.isTouched(kind, object.metadata),
           });
           this.#origins.delete(key);
+        } else if (answer?.reason === keptOutReason) {
+          this.#keptOut(key, object, answer.resource?.uid);
         } else if (!finalReasons.has(answer?.reason ?? '')) {
           unknown++;
           news.need();
@@ -571,10 +586,17 @@ export class Standby {
     }
     return unknown;
   }
+
+  /** @param uid of the active hub's; an earlier version says again what it was asked, which is this hub's */
+  #keptOut(key: string, { metadata }: KubeObject, uid: string | undefined): void {
+    if (uid !== undefined && uid !== metadata.uid) {
+      this.#origins.set(key, uid);
+    }
+  }
 }
 
 /** Why the active hub tells nothing of an object, and will not as long as it is followed. */
-const finalReasons: ReadonlySet<string> = new Set([keptOutReason, notTellingReason, notListedReason]);
+const finalReasons: ReadonlySet<string> = new Set([notTellingReason, notListedReason]);
 
 /** The types of events that are followed one by one; of objects as the active hub has them. */
 const followed: ReadonlySet<string> = new Set([
