@@ -140,18 +140,15 @@ export class KeptObjects {
     this.#isPending = isPending;
   }
 
-  /**
-   * What the active hub has of these objects, by {@link replicatedKey}, is written anew, though nobody changed them here. Returns
-   * those of which it has anything.
-   */
-  write(keys: Iterable<string>): string[] {
-    const wanted = [...keys].filter((key) => this.#wanted.has(key));
-    for (const key of wanted) {
-      this.#options.writer.forget(key);
-      this.#differ(key);
-      this.#queue.add(key);
+  /** What the active hub has of these objects, by {@link replicatedKey}, is written anew, though nobody changed them here. */
+  write(keys: Iterable<string>): void {
+    for (const key of keys) {
+      if (this.#wanted.has(key)) {
+        this.#options.writer.forget(key);
+        this.#differ(key);
+        this.#queue.add(key);
+      }
     }
-    return wanted;
   }
 
   /** Objects that differ from the active hub's. */

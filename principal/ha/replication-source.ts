@@ -87,7 +87,7 @@ export class ReplicationSource {
   readonly #deletions: WorkQueue;
   readonly #onBothHubs: OnBothHubs;
   readonly #deletedHere: DeletedObjects;
-  /** UIDs of objects that took part and were deleted or got the label: a standby may have them. */
+  /** UIDs of objects that a standby may have, and that were deleted or got the label. */
   readonly #left = new BoundedSet<string>(mostLeft);
   /** Called when a standby has acknowledged something or is gone, and when a deletion is sent. */
   readonly #onProgress = new Set<() => void>();
@@ -506,6 +506,8 @@ export class ReplicationSource {
         !isLeavingKeptOut(present) &&
         !this.#tookItsPlace(present, resource, isDeletedHere)
       ) {
+        // The standby has it: a principal before this one may have told.
+        this.#left.add(present.metadata.uid ?? '');
         return unknown({ ...resource, uid: present.metadata.uid ?? '' }, keptOutReason);
       }
       if (isDeletedHere === undefined) {

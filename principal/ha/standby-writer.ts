@@ -52,6 +52,8 @@ export class StandbyWriter {
   readonly #createNamespace: (name: string, signal: AbortSignal) => Promise<void>;
   /** The version that was written last, by {@link replicatedKey}. */
   readonly #written = new Map<string, string>();
+  /** UIDs on the active hub, by {@link replicatedKey}. */
+  readonly #origins = new Map<string, string>();
 
   constructor(options: StandbyWriterOptions) {
     this.#options = options;
@@ -114,11 +116,29 @@ export class StandbyWriter {
       }
       const cached = fromCache ? this.#cached(kind, object.metadata) : undefined;
       if (cached !== undefined && isGoing(cached) === isGoing(object) && this.#isEqual(kind, object, cached)) {
+        this.#origins.set(key, object.metadata.uid ?? '');
         return false;
       }
       const local = await this.#options.client.get(kind.type, object.metadata, signal);
-      return await this.#write(kind, object, local, isOurs, signal);
+      // When the write fails, nobody knows whose copy is there.
+      this.#origins.delete(key);
+      if (local === undefined ? isGoing(object) : isKeptOut(local) || (!isOurs && isForeign(kind, local))) {
+        return false;
+      }
+      const isWritten = await this.#write(kind, object, local, signal);
+      this.#origins.set(key, object.metadata.uid ?? '');
+      return isWritten;
     });
+  }
+
+  /** The UID, on the active hub, of the object that this hub has a copy of, by {@link replicatedKey}, as far as is known. */
+  originOf(key: string): string | undefined {
+    return this.#origins.get(key);
+  }
+
+  /** The active hub says of which of its objects this hub has a copy. */
+  learnOrigin(key: string, uid: string): void {
+    this.#origins.set(key, uid);
   }
 
   /**
@@ -178,6 +198,7 @@ export class StandbyWriter {
         return;
       }
       await this.#delete(kind, local, signal);
+      this.#origins.delete(replicatedKey(kind, ref));
     });
   }
 
@@ -185,18 +206,11 @@ export class StandbyWriter {
     kind: ReplicatedKind,
     object: KubeObject,
     local: KubeObject | undefined,
-    isOurs: boolean,
     signal: AbortSignal,
   ): Promise<boolean> {
     if (local === undefined) {
-      if (isGoing(object)) {
-        return false;
-      }
       await this.#create(kind, object, signal);
       return true;
-    }
-    if (isKeptOut(local) || (!isOurs && isForeign(kind, local))) {
-      return false;
     }
     const { client } = this.#options;
     if (!isGoing(object) && (isGoing(local) || !isReplaceable(kind, object, local))) {

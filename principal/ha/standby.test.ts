@@ -64,14 +64,14 @@ const follow = (
   writer: Partial<StandbyWriter>,
   isPromoted = false,
 ) => {
-  const keeper = { forget: nothing, ...writer } as StandbyWriter;
+  const keeper = { forget: nothing, originOf: nothing, learnOrigin: nothing, ...writer } as StandbyWriter;
   return new Standby({
     kept: new KeptObjects({ writer: keeper, refused: nothing, logger }),
     isPromoted: () => isPromoted,
     server: 'hub1:443',
     tls: () => 'plaintext',
     kinds: [kind],
-    writer: writer as StandbyWriter,
+    writer: keeper,
     agents: nothing,
     synced: nothing,
     disconnected: nothing,

@@ -86,8 +86,6 @@ export interface StandbyOptions {
  */
 export class Standby {
   readonly #options: StandbyOptions;
-  /** The UIDs, on the active hub, of what this hub has copies of, by {@link replicatedKey}; as far as this principal knows. */
-  readonly #origins = new Map<string, string>();
   #changes: IncomingChanges | undefined;
   #news: News | undefined;
   #lastEventAt = 0;
@@ -286,10 +284,7 @@ export class Standby {
       writing.abort();
       await running;
       kept.pending(() => false);
-      // From now on these may be written without this one.
-      for (const key of kept.write(changes.pending)) {
-        this.#origins.delete(key);
-      }
+      kept.write(changes.pending);
       this.#changes = undefined;
       this.#news = undefined;
     }
@@ -419,15 +414,10 @@ export class Standby {
   async #write({ kind, ref, object, wasKeptOut }: IncomingChange, signal: AbortSignal): Promise<void> {
     const { writer, kinds } = this.#options;
     const key = replicatedKey(kind, ref);
-    const isCopy = (local: KubeObject) => wasKeptOut !== true || this.#origins.has(key) || wasOnBothHubs(local, kinds);
+    const isCopy = (local: KubeObject) =>
+      wasKeptOut !== true || writer.originOf(key) !== undefined || wasOnBothHubs(local, kinds);
     try {
-      if (object === undefined) {
-        await writer.remove(kind, ref, signal, { isCopy });
-        this.#origins.delete(key);
-      } else {
-        await writer.put(kind, object, signal);
-        this.#origins.set(key, object.metadata.uid ?? '');
-      }
+      await (object === undefined ? writer.remove(kind, ref, signal, { isCopy }) : writer.put(kind, object, signal));
       this.#options.metrics.processed();
     } catch (error) {
       if (!signal.aborted) {
@@ -501,11 +491,7 @@ export class Standby {
     }
     kept.want(kind, resource, resource.data);
     try {
-      const isCurrent = () => !news.isTouched(kind, resource);
-      await writer.put(kind, object, signal, { fromCache: true, isCurrent });
-      if (isCurrent()) {
-        this.#origins.set(replicatedKey(kind, resource), object.metadata.uid ?? '');
-      }
+      await writer.put(kind, object, signal, { fromCache: true, isCurrent: () => !news.isTouched(kind, resource) });
     } catch {
       signal.throwIfAborted();
       metrics.failed();
@@ -544,7 +530,7 @@ export class Standby {
           namespace: metadata.namespace ?? '',
           name: metadata.name,
           // Of the object on the active hub: another one of its name may be there now.
-          uid: this.#origins.get(replicatedKey(kind, metadata)) ?? metadata.uid ?? '',
+          uid: writer.originOf(replicatedKey(kind, metadata)) ?? metadata.uid ?? '',
           specChecksum: Buffer.alloc(0),
           data: Buffer.alloc(0),
         })),
@@ -568,7 +554,6 @@ export class Standby {
           await writer.remove(kind, object.metadata, signal, {
             isCurrent: () => !news.isTouched(kind, object.metadata),
           });
-          this.#origins.delete(key);
         } else if (answer?.reason === keptOutReason) {
           this.#keptOut(key, object, answer.resource?.uid);
         } else if (!finalReasons.has(answer?.reason ?? '')) {
@@ -590,7 +575,7 @@ export class Standby {
   /** @param uid of the active hub's; an earlier version says again what it was asked, which is this hub's */
   #keptOut(key: string, { metadata }: KubeObject, uid: string | undefined): void {
     if (uid !== undefined && uid !== metadata.uid) {
-      this.#origins.set(key, uid);
+      this.#options.writer.learnOrigin(key, uid);
     }
   }
 }
