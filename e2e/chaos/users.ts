@@ -19,6 +19,8 @@ import { type ChaosMember, keptOutLabel, type Ledger, type WantedApplication, wa
 import { steady } from './onlooker.ts';
 
 const finalizer = 'resources-finalizer.argocd.argoproj.io';
+/** How long users may not notice that something is held, ms. */
+const unnoticedMs = 1_000;
 
 /** An agent whose cluster the users reach. */
 export interface UsedAgent extends ChaosMember {
@@ -237,7 +239,22 @@ export class Users {
       }
     });
     this.#options.ledger.dropped(wanted);
+    if (wanted.isKeptOut === true && wanted.cascades === true) {
+      await this.#letGo(at, wanted);
+    }
     return true;
+  }
+
+  /** What the label keeps out has a finalizer, and nobody else lets it go. Users notice that a little later. */
+  async #letGo(at: Place, { name, uid }: WantedApplication): Promise<void> {
+    await sleep(this.#options.random.integer(0, unnoticedMs));
+    const patch = { metadata: { uid, finalizers: null } };
+    await persist(() => at.client.mergePatch(pairApplications, this.#key(at, name), patch)).catch((error: unknown) => {
+      // An attempt whose answer was lost.
+      if (!isNotFound(error) && !isInvalid(error)) {
+        throw error;
+      }
+    });
   }
 
   async #replace(agent: UsedAgent, name: string): Promise<Successor> {
