@@ -73,14 +73,17 @@ export async function lookAround({ stage, controllers, live, operator, sets: wan
     exits: stage.parts.flatMap(({ exits }) => exits),
     memory: stage.parts.map(({ name, mostBytes, boundBytes }) => ({ name, mostBytes, boundBytes })),
     failovers: operator.findings,
-    both: onStandby && {
-      active: [...onHub, ...sets].filter(isShared),
-      standby: [...onStandby, ...(setsOnStandby ?? [])].filter(isShared),
-    },
+    both: onStandby && sharedBy([...onHub, ...sets], [...onStandby, ...(setsOnStandby ?? [])]),
     unanswered,
     wrongAnswers: live.wrong,
   };
 }
 
-/** What is kept out of synchronisation is of one hub alone. */
-const isShared = ({ metadata }: ArgoObject) => metadata.labels?.[keptOutLabel] !== 'true';
+/** What is kept out of synchronisation is of one hub alone. The standby may have what it was before. */
+export function sharedBy(active: readonly ArgoObject[], standby: readonly ArgoObject[]) {
+  const isKeptOut = ({ metadata }: ArgoObject) => metadata.labels?.[keptOutLabel] === 'true';
+  const keyOf = ({ metadata }: ArgoObject) => `${metadata.namespace}/${metadata.name}`;
+  const ofOne = new Set([...active, ...standby].filter(isKeptOut).map(keyOf));
+  const isShared = (one: ArgoObject) => !ofOne.has(keyOf(one));
+  return { active: active.filter(isShared), standby: standby.filter(isShared) };
+}
