@@ -21,6 +21,7 @@ export { FairTurns, type TurnLimits } from './fair-turns.ts';
 export { type JsonPatchOperation, jsonPatchOf, needsJsonPatch } from './json-patch.ts';
 export { jsonSize } from './json-size.ts';
 export { isEqual, isMap } from './json-value.ts';
+export { keptFor } from './kept.ts';
 export { KeyedMutex } from './keyed-mutex.ts';
 export { isLabelKey, isLabelValue } from './label.ts';
 export { type LabelTest, labelSelector } from './label-selector.ts';
