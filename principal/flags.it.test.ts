@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import {
   application,
   freePort,
+  metricsNow,
   namespace,
   type Pair,
   pairApplications,
@@ -46,7 +47,7 @@ const labelled = (name: string) => application({ name, namespace: pair.name, met
 
 /** The principal's counters of Application events. */
 async function processed(): Promise<number> {
-  const text = await (await fetch(`http://127.0.0.1:${pair.principalMetricsPort}/metrics`)).text();
+  const text = await metricsNow(pair.principalMetricsPort);
   const [, count = '0'] =
     /principal_event_processing_time_count\{status="success",agent_name="cluster1",resource_type="application"\} (\d+)/.exec(
       text,

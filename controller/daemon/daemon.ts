@@ -71,11 +71,11 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
         const missing = daemon?.missing() ?? [];
         return missing.length === 0 ? { ok: true } : { ok: false, text: `waiting for ${missing.join(', ')}` };
       };
-      endpoints.push(await serveHealth({ ...health, healthz: () => ({ ok: true }), readyz }));
+      endpoints.push(await serveHealth({ ...health, logger, healthz: () => ({ ok: true }), readyz }));
     }
     const metrics = parseBindAddress(flags['metrics-bind-address'], 'metrics-bind-address');
     if (metrics) {
-      endpoints.push(await serveMetrics({ ...metrics, registry }));
+      endpoints.push(await serveMetrics({ ...metrics, registry, logger }));
     }
     if (!flags['leader-elect']) {
       await run(client, signal);

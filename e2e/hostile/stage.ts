@@ -6,6 +6,7 @@ import {
   admitAgent,
   application,
   type HubPrincipal,
+  metricsNow,
   namespace,
   type PrincipalHub,
   type Program,
@@ -167,7 +168,7 @@ export class Stage {
 
   /** The sum of a metric over its labels. */
   async metric(name: string, port = this.hub.metricsPort): Promise<number> {
-    const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+    const text = await metricsNow(port);
     return text
       .split('\n')
       .filter((line) => line.startsWith(`${name}{`) || line.startsWith(`${name} `))

@@ -53,11 +53,13 @@ export const libRooms: Rooms = {
   kube: ['base'],
   // What both ends of live access share.
   live: ['base'],
+  // Servers of HTTP with limits.
+  http: ['base'],
   // Flags, logs, metrics, health, Events.
-  ops: ['base'],
+  ops: ['base', 'http'],
   tracing: ['base', 'ops'],
   // gRPC and the messages of argocd-agent.
-  wire: ['auth', 'base', 'tracing'],
+  wire: ['auth', 'base', 'http', 'tracing'],
   // What connects engine, cluster and wire.
   bridge: ['argocd', 'base', 'kube', 'live', 'ops', 'sync', 'tracing', 'wire'],
   // Argo CD's cluster Secrets of agents.

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { until } from '../../lib/base/testing.ts';
 import { configMaps, namespaces, resourceType } from '../../lib/kube/index.ts';
 import { issueCertificate } from '../../lib/pki/index.ts';
-import type { Pair } from '../pair/index.ts';
+import { metricsNow, type Pair } from '../pair/index.ts';
 import { ProxyClient } from './proxy-client.ts';
 import { deployWeb, startProxiedPair } from './shop.ts';
 
@@ -162,7 +162,7 @@ test('defect 38: a large list comes whole, and holds nothing up', async () => {
 
 test('the agent counts the requests, and those that were answered with an error', async () => {
   const counted = async () => {
-    const text = await (await fetch(`http://127.0.0.1:${pair.agentMetricsPort}/metrics`)).text();
+    const text = await metricsNow(pair.agentMetricsPort);
     const numberOf = (name: string) => Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1]);
     return [
       numberOf('argocd_agent_resource_proxy_requests_total'),

@@ -26,6 +26,7 @@ export {
   putTls,
 } from './material.ts';
 export { type MeshProxy, startMeshProxy } from './mesh-proxy.ts';
+export { metricsNow } from './metrics.ts';
 export type { CollectedSpan } from './otlp.ts';
 export { issueSvid } from './svid.ts';
 export { type PairedHub, type PairedPrincipal, startTwoHubs, type TwoHubs, type TwoHubsOptions } from './two-hubs.ts';

@@ -90,12 +90,13 @@ export async function startProgram(options: {
   const endpoints: HttpEndpoint[] = [
     await serveHealth({
       port: flags['healthz-port'],
+      logger,
       healthz,
       readyz: () => (more?.isReady ? { ok: true } : healthz()),
     }),
   ];
   if (flags['pprof-port'] > 0) {
-    endpoints.push(await serveProfiles({ port: flags['pprof-port'] }));
+    endpoints.push(await serveProfiles({ port: flags['pprof-port'], logger }));
   }
   return {
     client,
@@ -110,7 +111,7 @@ export async function startProgram(options: {
     },
     async serveMetrics() {
       if (flags['metrics-port'] > 0) {
-        endpoints.push(await serveMetrics({ port: flags['metrics-port'], registry }));
+        endpoints.push(await serveMetrics({ port: flags['metrics-port'], registry, logger }));
       }
     },
     stopped: () => new Promise((resolve) => void onAbort(signal, resolve)),

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import type { Server, TLSSocket } from 'node:tls';
-import { BoundedMap } from '../../lib/base/index.ts';
+import { BoundedMap } from '../base/index.ts';
 
 /** Clients complete a handshake at once. */
 const mostHandshakes = 1_000;

@@ -1,7 +1,6 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import type { Registry } from 'prom-client';
-import { listenHost } from '../base/index.ts';
+import { keptFor, type Logger } from '../base/index.ts';
+import { boundedServer, type HttpLimits } from '../http/index.ts';
 import { FatalError } from './errors.ts';
 
 /** A small HTTP server that is up; `port` is the real one when 0 was asked for. */
@@ -22,16 +21,37 @@ export interface Health {
 interface Answer {
   readonly status: number;
   readonly type: string;
-  readonly body: string;
+  readonly body: string | Buffer;
   readonly headers?: Readonly<Record<string, string>> | undefined;
 }
 
+/** Where a small server listens. */
+interface EndpointOptions {
+  readonly port: number;
+  readonly host?: string;
+  readonly logger: Pick<Logger, 'warn'>;
+}
+
+/** Enough for several of Prometheus and for the probes of nodes, which ask for little, seldom, and read at once. */
+const limits: HttpLimits = {
+  connections: 100,
+  connectionsPerNetwork: 30,
+  requestsUnderWay: 2,
+  headersMs: 5_000,
+  requestMs: 10_000,
+  idleMs: 90_000,
+  stallMs: 15_000,
+  answerMs: 60_000,
+};
+/** For so long a text of metrics is good for all who ask. */
+const metricsMs = 1_000;
+
 async function serve(
   what: string,
-  options: { port: number; host?: string },
+  options: EndpointOptions,
   routes: Readonly<Record<string, () => Answer | Promise<Answer>>>,
 ): Promise<HttpEndpoint> {
-  const server = createServer((request, response) => {
+  const bounded = boundedServer({ what, limits, logger: options.logger }, (request, response) => {
     // Not parsed as a URL: that throws for some of what a stranger may send.
     const [path = ''] = (request.url ?? '').split('?', 1);
     const route = Object.hasOwn(routes, path) ? routes[path] : undefined;
@@ -44,21 +64,11 @@ async function serve(
         response.end(request.method === 'HEAD' ? undefined : body);
       });
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', (error) =>
-      reject(new FatalError(`cannot serve ${what} on port ${options.port}: ${error.message}`, { cause: error })),
-    );
-    server.listen(options.port, listenHost(options.host ?? ''), resolve);
+  const port = await bounded.listen({ port: options.port, host: options.host ?? '' }).catch((error: Error) => {
+    throw new FatalError(`cannot serve ${what} on port ${options.port}: ${error.message}`, { cause: error });
   });
-  server.unref();
-  return {
-    port: (server.address() as AddressInfo).port,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
-  };
+  bounded.server.unref();
+  return { port, close: () => bounded.close() };
 }
 
 /**
@@ -66,12 +76,9 @@ async function serve(
  * when not.
  * @throws FatalError when the port cannot be had
  */
-export function serveHealth(options: {
-  port: number;
-  host?: string;
-  healthz: () => Health;
-  readyz?: () => Health;
-}): Promise<HttpEndpoint> {
+export function serveHealth(
+  options: EndpointOptions & { readonly healthz: () => Health; readonly readyz?: () => Health },
+): Promise<HttpEndpoint> {
   const answer = (check: () => Health) => (): Answer => {
     const { ok, text, headers } = check();
     return { status: ok ? 200 : 503, type: 'text/plain', body: text === undefined ? '' : `${text}\n`, headers };
@@ -84,15 +91,13 @@ export function serveHealth(options: {
 }
 
 /**
- * `/metrics` of a prom-client registry.
+ * `/metrics` of a prom-client registry. The text is made once a second at most.
  * @throws FatalError when the port cannot be had
  */
-export function serveMetrics(options: { port: number; host?: string; registry: Registry }): Promise<HttpEndpoint> {
+export function serveMetrics(options: EndpointOptions & { readonly registry: Registry }): Promise<HttpEndpoint> {
+  const { registry } = options;
+  const text = keptFor(metricsMs, async () => Buffer.from(await registry.metrics()));
   return serve('metrics', options, {
-    '/metrics': async () => ({
-      status: 200,
-      type: options.registry.contentType,
-      body: await options.registry.metrics(),
-    }),
+    '/metrics': async () => ({ status: 200, type: registry.contentType, body: await text() }),
   });
 }

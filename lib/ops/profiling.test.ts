@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type HttpEndpoint, serveProfiles } from './index.ts';
+import { createLogger, type HttpEndpoint, serveProfiles } from './index.ts';
 
 let endpoint: HttpEndpoint;
 const ask = (path: string) => fetch(`http://127.0.0.1:${endpoint.port}${path}`);
 
 beforeAll(async () => {
-  endpoint = await serveProfiles({ port: 0 });
+  endpoint = await serveProfiles({ port: 0, logger: createLogger({ level: 'fatal' }) });
 });
 afterAll(() => endpoint.close());
 

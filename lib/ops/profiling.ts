@@ -1,14 +1,26 @@
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Session } from 'node:inspector/promises';
-import type { AddressInfo } from 'node:net';
 import { pipeline } from 'node:stream/promises';
 import { getHeapSnapshot } from 'node:v8';
-import { sleep } from '../base/index.ts';
+import { type Logger, sleep } from '../base/index.ts';
+import { boundedServer, type HttpLimits } from '../http/index.ts';
 import { FatalError } from './errors.ts';
 import type { HttpEndpoint } from './http.ts';
 
 const defaultSeconds = 30;
 const maxSeconds = 600;
+
+/** For a few operators, who wait long for a profile and load a large one through a port-forward. */
+const limits: HttpLimits = {
+  connections: 10,
+  connectionsPerNetwork: 10,
+  requestsUnderWay: 2,
+  headersMs: 5_000,
+  requestMs: 10_000,
+  idleMs: 10_000,
+  stallMs: 60_000,
+  answerMs: 3 * maxSeconds * 1_000,
+};
 
 const help = `Profiles of this process. Fetch one with a port-forward to the pod, then open it in Chrome's developer tools.
 
@@ -26,7 +38,10 @@ Example: curl -o agent.cpuprofile 'http://127.0.0.1:PORT/debug/pprof/profile?sec
  * Node's tools. One profile at a time: a second request gets 503.
  * @throws FatalError when the port cannot be had
  */
-export async function serveProfiles(options: { port: number }): Promise<HttpEndpoint> {
+export async function serveProfiles(options: {
+  readonly port: number;
+  readonly logger: Pick<Logger, 'warn'>;
+}): Promise<HttpEndpoint> {
   let isBusy = false;
   const exclusively = async (response: ServerResponse, make: () => Promise<void>) => {
     if (isBusy) {
@@ -47,7 +62,7 @@ export async function serveProfiles(options: { port: number }): Promise<HttpEndp
       '/debug/pprof/heap': (_, response) => exclusively(response, () => sendHeap(response)),
       '/debug/pprof/report': (_, response) => json(response, report()),
     };
-  const server = createServer((request, response) => {
+  const bounded = boundedServer({ what: 'profiles', limits, logger: options.logger }, (request, response) => {
     const [path = ''] = (request.url ?? '').split('?', 1);
     const route = routes[path === '/debug/pprof' ? '/debug/pprof/' : path];
     if (route === undefined) {
@@ -63,21 +78,11 @@ export async function serveProfiles(options: { port: number }): Promise<HttpEndp
         }
       });
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', (cause: Error) =>
-      reject(new FatalError(`cannot serve profiles on port ${options.port}: ${cause.message}`, { cause })),
-    );
-    server.listen(options.port, '127.0.0.1', resolve);
+  const port = await bounded.listen({ port: options.port, host: '127.0.0.1' }).catch((cause: Error) => {
+    throw new FatalError(`cannot serve profiles on port ${options.port}: ${cause.message}`, { cause });
   });
-  server.unref();
-  return {
-    port: (server.address() as AddressInfo).port,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
-  };
+  bounded.server.unref();
+  return { port, close: () => bounded.close() };
 }
 
 async function sendCpuProfile(request: IncomingMessage, response: ServerResponse): Promise<void> {

@@ -1,13 +1,11 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
-import { TLSSocket } from 'node:tls';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { TLSSocket, Server as TlsServer } from 'node:tls';
 import { promisify } from 'node:util';
-import { gzip } from 'node:zlib';
-import { type Logger, listenHost, plainAddress } from '../../lib/base/index.ts';
+import { gzip, gzipSync } from 'node:zlib';
+import { type Logger, plainAddress } from '../../lib/base/index.ts';
+import { boundedServer, type HttpLimits } from '../../lib/http/index.ts';
 import { FatalError } from '../../lib/ops/index.ts';
 import { type ServerTls, secureContextOptions, useTls } from '../../lib/wire/index.ts';
-import { limitHandshakes } from '../live/handshakes.ts';
 import type { ExtensionHeader } from './access/extension-callers.ts';
 import type { PageCaller } from './access/page-viewers.ts';
 
@@ -16,6 +14,8 @@ export interface PageAnswer {
   readonly status: number;
   readonly type: string;
   readonly body: string | Buffer;
+  /** The body as gzip, if it is at hand. */
+  readonly zipped?: Buffer | undefined;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -48,8 +48,26 @@ const headers: Readonly<Record<string, string>> = {
   'cache-control': 'no-store',
 };
 
-const mostConnections = 1_000;
+const limits: HttpLimits = {
+  connections: 1_000,
+  // A browser has six. All viewers behind one proxy may have one address.
+  connectionsPerNetwork: 500,
+  requestsUnderWay: 2,
+  headersMs: 10_000,
+  requestMs: 15_000,
+  idleMs: 10_000,
+  // Streams send something every 20 s.
+  stallMs: 30_000,
+};
+/** Bodies up to this size are sent as they are. */
+const smallBytes = 2_000;
 const zip = promisify(gzip);
+
+/** An answer that is given again and again, with its gzip made once. */
+export function readyAnswer(answer: PageAnswer): PageAnswer {
+  const body = Buffer.from(answer.body);
+  return { ...answer, body, zipped: body.length > smallBytes ? gzipSync(body, { level: 9 }) : undefined };
+}
 
 /** The page's server. */
 export interface PageServer {
@@ -83,46 +101,22 @@ export async function servePages(options: {
       }
     });
   };
-  const times = { headersTimeout: 10_000, requestTimeout: 15_000, keepAliveTimeout: 10_000 };
-  const server: Server | TlsServer =
-    tls === 'plaintext'
-      ? createServer(times, listener)
-      : createTlsServer(
-          {
-            ...times,
-            ...secureContextOptions(tls),
-            handshakeTimeout: 10_000,
-            requestCert: tls.clientCa !== undefined,
-            // Who has none says who they are by a token.
-            rejectUnauthorized: false,
-          },
-          listener,
-        );
-  if (server instanceof TlsServer && tls !== 'plaintext') {
-    useTls(server, tls);
-  }
-  server.maxConnections = mostConnections;
-  const endHandshakes = server instanceof TlsServer ? limitHandshakes(server) : undefined;
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', (error) =>
-      reject(
-        new FatalError(`cannot serve the fleet page (--fleet-page-listen) on port ${address.port}: ${error.message}`, {
-          cause: error,
-        }),
-      ),
-    );
-    server.listen(address.port, listenHost(address.host), resolve);
-  });
-  return {
-    port: (server.address() as AddressInfo).port,
-    setTls: (next) => server instanceof TlsServer && useTls(server, next),
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        endHandshakes?.();
-        server.closeAllConnections();
-      }),
+  // Who has no certificate says who they are by a token.
+  const secure = tls !== 'plaintext' && {
+    ...secureContextOptions(tls),
+    requestCert: tls.clientCa !== undefined,
+    rejectUnauthorized: false,
   };
+  const bounded = boundedServer({ what: 'the fleet page', limits, tls: secure || undefined, logger }, listener);
+  const follow = (next: ServerTls) => bounded.server instanceof TlsServer && useTls(bounded.server, next);
+  if (tls !== 'plaintext') {
+    follow(tls);
+  }
+  const port = await bounded.listen(address).catch((cause: Error) => {
+    const problem = `cannot serve the fleet page (--fleet-page-listen) on port ${address.port}: ${cause.message}`;
+    throw new FatalError(problem, { cause });
+  });
+  return { port, setTls: follow, close: () => bounded.close() };
 }
 
 async function answer(
@@ -134,10 +128,10 @@ async function answer(
   for (const [name, value] of Object.entries(headers)) {
     response.setHeader(name, value);
   }
-  const send = async ({ status, type, body, headers: own = {} }: PageAnswer) => {
-    const bytes = Buffer.from(body);
-    const isZipped = bytes.length > 2_000 && /\bgzip\b/.test(request.headers['accept-encoding'] ?? '');
-    const sent = isZipped ? await zip(bytes, { level: 4 }) : bytes;
+  const send = async ({ status, type, body, zipped, headers: own = {} }: PageAnswer) => {
+    const bytes = Buffer.isBuffer(body) ? body : Buffer.from(body);
+    const isZipped = bytes.length > smallBytes && /\bgzip\b/.test(request.headers['accept-encoding'] ?? '');
+    const sent = isZipped ? (zipped ?? (await zip(bytes, { level: 4 }))) : bytes;
     response.writeHead(status, {
       ...own,
       'content-type': type,

@@ -1,12 +1,10 @@
-import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { createServer } from 'node:https';
-import type { AddressInfo, Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
-import { isDnsLabel, type Logger, listenHost } from '../../lib/base/index.ts';
+import { isDnsLabel, type Logger } from '../../lib/base/index.ts';
+import { boundedServer, type HttpLimits } from '../../lib/http/index.ts';
 import { FatalError } from '../../lib/ops/index.ts';
-import { limitHandshakes } from '../live/handshakes.ts';
 import type { Peer, ReplicaDirectory } from '../replicas/index.ts';
 import { onDeparture } from './departures.ts';
 import { agentHeader, mostPerPeer, notHeldHeader } from './link-protocol.ts';
@@ -36,15 +34,21 @@ export interface PeerServer {
   close(): Promise<void>;
 }
 
-const handshakeMs = 5_000;
-/** How long a request may take to arrive without its body. */
-const headersMs = 5_000;
-/** Lifetime of idle connections. Peers know it and end them a little earlier. */
-const idleMs = 60_000;
 /** Connections of a peer beyond those of its open requests: idle ones. */
 const spareConnections = 256;
-/** Connections of all peers, and of those that are being asked who they are. */
-const mostConnections = 50_000;
+const limits: HttpLimits = {
+  // Of all peers, and of those that are being asked who they are. What a peer may have is counted by its certificate below.
+  connections: 50_000,
+  connectionsPerNetwork: 25_000,
+  requestsUnderWay: 2,
+  headersMs: 5_000,
+  // A body may wait for its client; the request behind it has a limit at the replica where it arrived.
+  requestMs: 0,
+  // Peers know it and end idle connections a little earlier.
+  idleMs: 60_000,
+  // Longer than the client behind the peer may take nothing.
+  stallMs: 600_000,
+};
 
 /**
  * Listens for the other replicas. Whoever cannot prove to have the key of a live replica's certificate is disconnected before a byte
@@ -92,27 +96,24 @@ export async function servePeers(options: {
     }
     joined.service.request(call, request, response);
   };
-  const server = createServer(
+  const bounded = boundedServer(
     {
-      cert: identity.certificate,
-      key: identity.key,
-      minVersion: 'TLSv1.3',
-      requestCert: true,
-      // No authority vouches for a peer. The handshake proves that it has the key; the fingerprint is compared below.
-      rejectUnauthorized: false,
-      ALPNProtocols: ['http/1.1'],
-      handshakeTimeout: handshakeMs,
-      headersTimeout: headersMs,
-      // A body may wait for its client; the request behind it has a limit at the replica where it arrived.
-      requestTimeout: 0,
-      connectionsCheckingInterval: headersMs,
-      keepAliveTimeout: idleMs,
-      noDelay: true,
+      what: 'other replicas',
+      limits,
+      tls: {
+        cert: identity.certificate,
+        key: identity.key,
+        minVersion: 'TLSv1.3',
+        requestCert: true,
+        // No authority vouches for a peer. The handshake proves that it has the key; the fingerprint is compared below.
+        rejectUnauthorized: false,
+        ALPNProtocols: ['http/1.1'],
+      },
+      logger,
     },
     serve,
   );
-  server.maxConnections = mostConnections;
-  const endHandshakes = limitHandshakes(server);
+  const { server } = bounded;
   // With the body of a request, which waits until the request is known to be served here.
   server.on('checkContinue', serve);
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
@@ -160,17 +161,14 @@ export async function servePeers(options: {
     logger.debug({ error }, 'a TLS handshake of a peer failed');
     socket.destroy();
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', (cause) =>
-      reject(new FatalError(`cannot serve other replicas on port ${port}: ${cause.message}`, { cause })),
-    );
-    server.listen(port, listenHost(host), resolve);
+  const listening = await bounded.listen({ port, host }).catch((cause: Error) => {
+    throw new FatalError(`cannot serve other replicas on port ${port}: ${cause.message}`, { cause });
   });
   server.on('error', (error) => logger.error({ error }, 'the listener for other replicas failed'));
 
   let unsubscribe: () => void = () => undefined;
   return {
-    port: (server.address() as AddressInfo).port,
+    port: listening,
     admit: (directory, service) => {
       joined = { directory, service };
       // A replica that has gone may still be there behind its connections.
@@ -186,15 +184,12 @@ export async function servePeers(options: {
     },
     close: async () => {
       unsubscribe();
-      const closed = once(server, 'close');
-      server.close();
-      endHandshakes();
+      const closed = bounded.close();
       for (const sockets of connections.values()) {
         for (const socket of sockets) {
           socket.destroy();
         }
       }
-      server.closeAllConnections();
       await closed;
     },
   };

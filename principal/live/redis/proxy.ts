@@ -13,9 +13,9 @@ import {
   Server as TlsServer,
 } from 'node:tls';
 import { BoundedMap, type Logger, listenHost } from '../../../lib/base/index.ts';
+import { limitConnections, limitHandshakes, RefusalLog } from '../../../lib/http/index.ts';
 import { FatalError } from '../../../lib/ops/index.ts';
 import { type ServerTls, secureContextOptions, useTls } from '../../../lib/wire/index.ts';
-import { limitHandshakes } from '../handshakes.ts';
 import type { AgentCache } from './agent-cache.ts';
 import { ClientConnection } from './client-connection.ts';
 
@@ -49,7 +49,7 @@ export interface RedisProxy {
 }
 
 /** argocd-server keeps some tens of connections, and one for each Application that is looked at. */
-const mostConnections = 10_000;
+const limits = { connections: 10_000, connectionsPerNetwork: 5_000 };
 /** Connections that Redis has not accepted yet. The oldest one makes room: clients of Argo CD authenticate at once. */
 const mostStrangers = 1_000;
 const connectTimeoutMs = 30_000;
@@ -113,8 +113,8 @@ export async function serveRedisProxy(options: RedisProxyOptions): Promise<Redis
     logger.debug({ error }, 'a TLS handshake with the Redis proxy failed');
     socket.destroy();
   });
-  server.maxConnections = mostConnections;
   const endHandshakes = server instanceof TlsServer ? limitHandshakes(server) : undefined;
+  limitConnections(server, limits, new RefusalLog('the Redis proxy', logger));
   await new Promise<void>((resolve, reject) => {
     server.once('error', (cause) =>
       reject(new FatalError(`cannot serve the Redis proxy on port ${port}: ${cause.message}`, { cause })),

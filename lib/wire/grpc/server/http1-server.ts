@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Logger } from '../../../base/index.ts';
+import { limitRequests, RefusalLog } from '../../../http/index.ts';
 import type { KeepaliveTiming } from '../keepalive.ts';
 import { webSocketProtocol } from '../websocket-frames.ts';
 import { describePeer, Idleness, onSocketClose, remoteAddressOf, type ServerConnection } from './connection.ts';
@@ -13,6 +14,8 @@ import { WebSocketServerChannel } from './websocket-channel.ts';
 
 /** Headers of a request: a token and what proxies add. */
 const maxHeaderBytes = 32 * 1024;
+/** Streams stay silent for as long as they like; a client that is not there any more is found by its keep-alive. */
+const requestCaps = { requestsUnderWay: 2, stallMs: 0 };
 
 /** Serves connections that speak HTTP/1.1. */
 export interface Http1Server {
@@ -45,7 +48,6 @@ export function createHttp1Server(options: {
   const connections = new Map<Duplex, OpenConnection>();
   // Streams last for days: only connections without a call have a time limit.
   const server = createServer({ maxHeaderSize: maxHeaderBytes, requestTimeout: 0, keepAliveTimeout: 0 });
-  server.timeout = 0;
 
   const serve = (channel: ServerChannel, socket: Duplex) => {
     const open = connections.get(socket);
@@ -85,6 +87,7 @@ export function createHttp1Server(options: {
       socket.destroy();
     }
   });
+  limitRequests(server, requestCaps, new RefusalLog('agents over HTTP/1.1', logger));
 
   return {
     take(socket) {

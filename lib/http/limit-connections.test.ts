@@ -1,0 +1,93 @@
+import { once } from 'node:events';
+import { connect, createServer, type Socket } from 'node:net';
+import { afterEach, expect, test } from 'vitest';
+import { until } from '../base/testing.ts';
+import { limitConnections, RefusalLog } from './index.ts';
+
+const stops: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const stop of stops.splice(0).reverse()) {
+    await stop();
+  }
+});
+
+async function serve(caps: { connections: number; connectionsPerNetwork: number }) {
+  const lines: object[] = [];
+  const open = new Set<Socket>();
+  const server = createServer((socket) => {
+    open.add(socket);
+    socket.once('close', () => open.delete(socket));
+  });
+  limitConnections(server, caps, new RefusalLog('tests', { warn: (fields, line) => lines.push({ ...fields, line }) }));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  stops.push(() => server.close());
+  const { port } = server.address() as { port: number };
+  /** @param from an address of the loopback network */
+  const client = async (from: string) => {
+    const socket = Object.assign(connect({ port, host: '127.0.0.1', localAddress: from }), { hasEnded: false });
+    stops.push(() => socket.destroy());
+    socket.on('error', () => undefined);
+    socket.on('close', () => {
+      socket.hasEnded = true;
+    });
+    socket.resume();
+    await once(socket, 'connect');
+    return socket;
+  };
+  return { open, lines, client };
+}
+
+test('an address has no more connections than it may, others have theirs', async () => {
+  const { open, lines, client } = await serve({ connections: 10, connectionsPerNetwork: 3 });
+  const first = [await client('127.0.0.2'), await client('127.0.0.2'), await client('127.0.0.2')];
+  const refused = await client('127.0.0.2');
+  await until(() => refused.hasEnded);
+  const other = await client('127.0.0.3');
+  await until(() => open.size === 4);
+  expect([...first, other].map(({ hasEnded }) => hasEnded)).toEqual([false, false, false, false]);
+  expect(lines).toEqual([
+    {
+      from: '127.0.0.2',
+      refused: 1,
+      connections: 3,
+      line: 'The server for tests ends a connection: there are too many from its address',
+    },
+  ]);
+  first[0]?.destroy();
+  await until(() => open.size === 3);
+  const again = await client('127.0.0.2');
+  await until(() => open.size === 4);
+  expect(again.hasEnded).toBe(false);
+});
+
+test('the address with most connections makes room for the others, with its oldest', async () => {
+  const { open, client } = await serve({ connections: 4, connectionsPerNetwork: 4 });
+  const crowd: Awaited<ReturnType<typeof client>>[] = [];
+  for (let index = 0; index < 4; index++) {
+    crowd.push(await client('127.0.0.2'));
+  }
+  const others = [await client('127.0.0.3'), await client('127.0.0.4')];
+  await until(() => expect(crowd.map(({ hasEnded }) => hasEnded)).toEqual([true, true, false, false]));
+  // It would have more than the others then.
+  const more = await client('127.0.0.2');
+  await until(() => more.hasEnded);
+  expect([others.map(({ hasEnded }) => hasEnded), open.size]).toEqual([[false, false], 4]);
+});
+
+test('refusals are said at once, and then once a minute with their number', () => {
+  let now = 5;
+  const lines: object[] = [];
+  const log = new RefusalLog('tests', { warn: (fields) => lines.push(fields) }, () => now);
+  for (let index = 0; index < 100; index++) {
+    log.add('there are too many', '10.0.0.1');
+  }
+  log.add('another reason', '10.0.0.2');
+  now += 60_000;
+  log.add('there are too many', '10.0.0.3');
+  expect(lines).toEqual([
+    { from: '10.0.0.1', refused: 1 },
+    { from: '10.0.0.2', refused: 1 },
+    { from: '10.0.0.3', refused: 100 },
+  ]);
+});
