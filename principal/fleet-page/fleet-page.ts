@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import type { Logger } from '../../lib/base/index.ts';
+import { BoundedMap, type Logger } from '../../lib/base/index.ts';
 import type { ExtensionCaller } from './access/extension-callers.ts';
 import type { PageAccess } from './access/page-access.ts';
 import type { PageViewer } from './access/page-viewers.ts';
@@ -8,7 +8,7 @@ import { streamCluster, streamOverview } from './fleet-streams.ts';
 import type { FleetLens } from './model/fleet-lens.ts';
 import { readPageAssets } from './page-assets.ts';
 import type { PageLenses } from './page-lenses.ts';
-import type { PageAnswer, PageRequest } from './page-server.ts';
+import { type PageAnswer, type PageRequest, readyAnswer } from './page-server.ts';
 import { clusterPage, clusterRegions, type ListedApplications } from './view/cluster-page.ts';
 import { type ApplicationWay, clusterData, totalsData, wayData } from './view/extension-data.ts';
 import type { SafeHtml } from './view/html.ts';
@@ -25,6 +25,11 @@ const mostStreamsOfOne = 20;
 const recheckMs = 60_000;
 /** Questions about Applications that the API server is asked at once. */
 const mostQuestions = 20;
+
+/** Slashes in a path; our own have two. Links of a page lead back by as many steps. */
+const mostSlashes = 8;
+/** Pages for strangers that are kept: they differ by how deep the path is alone. */
+const mostStrangerPages = 16;
 
 const assets = readPageAssets();
 
@@ -49,9 +54,13 @@ export class FleetPage {
   readonly #options: FleetPageOptions;
   readonly #streams = new Map<ViewerStream, string>();
   #questions = 0;
+  /** By name: each is made once, and sent as it is to whoever asks. */
+  readonly #assets: ReadonlyMap<string, { readonly fresh: PageAnswer; readonly immutable: PageAnswer }>;
+  readonly #strangerPages = new BoundedMap<string, PageAnswer>(mostStrangerPages);
 
   constructor(options: FleetPageOptions) {
     this.#options = options;
+    this.#assets = readyAssets(options.path);
     // Whoever may no longer see something does not get any more of it; the others come back at once.
     options.access.onChange(() => {
       for (const stream of this.#streams.keys()) {
@@ -63,29 +72,24 @@ export class FleetPage {
   /** Answers a request; undefined when it has become a stream. */
   async handle(request: PageRequest, response: ServerResponse): Promise<PageAnswer | undefined> {
     const { path, search } = request;
-    const asset = /^\/assets\/([a-z.-]+)$/.exec(path)?.[1];
-    if (asset !== undefined && Object.hasOwn(assets, asset)) {
-      const { type, body } = assets[asset as keyof typeof assets];
-      return {
-        status: 200,
-        type,
-        body: asset === 'extension-fleet.js' ? body.toString().replace('{{path}}', this.#options.path) : body,
-        headers: { 'cache-control': search === '' ? 'public, max-age=300' : 'public, max-age=31536000, immutable' },
-      };
+    const asset = this.#assets.get(/^\/assets\/([a-z.-]+)$/.exec(path)?.[1] ?? '');
+    if (asset !== undefined) {
+      return search === '' ? asset.fresh : asset.immutable;
     }
     if (path.startsWith('/extension/')) {
       return this.#extension(request, response);
     }
-    const root = path
-      .slice(1)
-      .split('/')
+    const [, ...steps] = path.split('/');
+    if (steps.length > mostSlashes) {
+      return plain(404, 'there is nothing here');
+    }
+    const root = steps
       .map(() => '../')
       .slice(1)
       .join('');
     const viewer = await this.#identify(request);
     if (viewer === undefined) {
-      const loginUrl = this.#options.loginUrl || this.#options.access.loginUrl;
-      return this.#page({ status: 401, title: 'Sign in', root, main: signInNotice(loginUrl) });
+      return this.#strangerPage(root);
     }
     const lens = this.#options.lenses.of(viewer);
     if (lens === undefined) {
@@ -123,6 +127,20 @@ export class FleetPage {
       );
       return undefined;
     }
+  }
+
+  /** What whoever has not said who they are gets, whatever they ask for. */
+  #strangerPage(root: string): PageAnswer {
+    const loginUrl = this.#options.loginUrl || this.#options.access.loginUrl;
+    const key = JSON.stringify([root, loginUrl]);
+    const known = this.#strangerPages.get(key);
+    if (known !== undefined) {
+      return known;
+    }
+    const made = this.#page({ status: 401, title: 'Sign in', root, main: signInNotice(loginUrl) });
+    const answer = readyAnswer(made);
+    this.#strangerPages.set(key, answer);
+    return answer;
   }
 
   #page(made: {
@@ -227,6 +245,19 @@ export class FleetPage {
       stream.end(true);
     }
   }
+}
+
+function readyAssets(
+  path: string,
+): ReadonlyMap<string, { readonly fresh: PageAnswer; readonly immutable: PageAnswer }> {
+  return new Map(
+    Object.entries(assets).map(([name, { type, body }]) => {
+      const text = name === 'extension-fleet.js' ? body.toString().replace('{{path}}', path) : body;
+      const ready = readyAnswer({ status: 200, type, body: text });
+      const kept = (how: string) => ({ ...ready, headers: { 'cache-control': `public, ${how}` } });
+      return [name, { fresh: kept('max-age=300'), immutable: kept('max-age=31536000, immutable') }];
+    }),
+  );
 }
 
 function plain(status: number, text: string, headers: Readonly<Record<string, string>> = {}): PageAnswer {
