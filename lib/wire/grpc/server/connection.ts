@@ -2,7 +2,7 @@ import type { X509Certificate } from 'node:crypto';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { TLSSocket } from 'node:tls';
-import { hostPort, plainAddress } from '../../../base/index.ts';
+import { hostPort, networkOf, plainAddress } from '../../../base/index.ts';
 
 /** A client's connection. */
 export interface ServerConnection {
@@ -15,15 +15,34 @@ export interface ServerConnection {
   readonly certificateProblem?: string;
   /** Whether all calls of a client come over one connection (HTTP/2), not each over one of its own. */
   readonly isShared: boolean;
+  /** Whether a call has authenticated. */
+  readonly isAuthenticated: boolean;
   /** Call it when a call has authenticated: the limits for unauthenticated connections end. */
   authenticated(): void;
   /** Calls back when the connection has closed, at once if it has already. */
   onClose(listener: () => void): void;
 }
 
-/** The client that a connection belongs to, as far as that is known: who shares the server's time with whom. */
-export function clientOf({ certificate, address }: Pick<ServerConnection, 'certificate' | 'address'>): string {
-  return certificate?.fingerprint256 ?? address;
+const strangerMark = 'stranger ';
+
+/**
+ * The client that a connection belongs to, as far as that is known: who shares the server's time with whom. The connections of a
+ * network that have shown neither a certificate nor a login are one client, a stranger: otherwise each would be one of its own.
+ */
+export function clientOf({
+  certificate,
+  address,
+  isAuthenticated,
+}: Pick<ServerConnection, 'certificate' | 'address' | 'isAuthenticated'>): string {
+  if (certificate !== undefined) {
+    return certificate.fingerprint256;
+  }
+  return isAuthenticated ? address : `${strangerMark}${networkOf(address.slice(0, address.lastIndexOf(':')))}`;
+}
+
+/** Whether a client of {@link clientOf} is one that has shown nothing. */
+export function isStranger(client: string): boolean {
+  return client.startsWith(strangerMark);
 }
 
 /** See {@link ServerConnection.onClose}. */

@@ -92,11 +92,18 @@ export function createHttp1Server(options: {
   return {
     take(socket) {
       const idleness = new Idleness(options.idleMs, () => socket.destroy());
+      let isAuthenticated = false;
       const connection: ServerConnection = {
         ...describePeer(socket),
         isShared: false,
         onClose: onSocketClose(socket),
-        authenticated: () => options.authenticated(socket),
+        get isAuthenticated() {
+          return isAuthenticated;
+        },
+        authenticated: () => {
+          isAuthenticated = true;
+          options.authenticated(socket);
+        },
       };
       connections.set(socket, { idleness, connection });
       socket.once('close', () => {

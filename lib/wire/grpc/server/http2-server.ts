@@ -63,6 +63,9 @@ export function serveHttp2(
     ...describePeer(socket),
     isShared: true,
     onClose: onSocketClose(socket),
+    get isAuthenticated() {
+      return isAuthenticated;
+    },
     authenticated() {
       if (isAuthenticated || session.destroyed) {
         return;

@@ -1,24 +1,9 @@
-import { FairTurns, type TurnLimits } from '../../../base/index.ts';
 import { GunzipQueue } from '../gunzip.ts';
 import { GrpcError, grpcStatus } from '../status.ts';
+import { ReceiveTurns } from './receive-turns.ts';
 
 /** Incomplete messages of one peer up to this size are not counted. */
 const freeBytes = 64 * 1024;
-/**
- * How much is read in one turn of the event loop. The work on a message goes on after it was delivered, so a turn has few
- * messages even if each of them is delivered quickly.
- */
-const turnLimits: TurnLimits = {
-  messages: 128,
-  bytes: 2 * 1024 * 1024,
-  milliseconds: 20,
-  messagesPerPeer: 32,
-  millisecondsPerPeer: 5,
-  // Of messages that take long, those of one peer have at most a quarter of the time.
-  restFactor: 3,
-  // A quarter of the time also for many small ones. The burst is the first synchronisation of 10,000 Applications.
-  share: { perSecond: 250, burst: 4_000, perMessage: 0.05 },
-};
 
 /** A call that holds bytes of incomplete messages. */
 export interface Receiver {
@@ -44,7 +29,7 @@ class Holder {
  */
 export class ReceiveBudget {
   readonly gunzipQueue = new GunzipQueue();
-  readonly turns = new FairTurns<string>(turnLimits);
+  readonly turns = new ReceiveTurns();
   /** How long an incomplete message may take. */
   readonly messageMs: number;
   readonly #maxBytes: number;
