@@ -9,6 +9,8 @@ let server: Server;
 let url = '';
 let status = 200;
 let hits = 0;
+/** The status for a body; undefined: `status` for all. */
+let decide: ((body: string) => number) | undefined;
 const received: string[] = [];
 let stop: AbortController;
 let running: Promise<void> | undefined;
@@ -16,15 +18,17 @@ let running: Promise<void> | undefined;
 beforeEach(async () => {
   status = 200;
   hits = 0;
+  decide = undefined;
   received.length = 0;
   stop = new AbortController();
   server = createServer(async (request: IncomingMessage, response) => {
     hits++;
     const body = (await request.toArray()).join('');
-    if (status < 300) {
+    const answer = decide?.(body) ?? status;
+    if (answer < 300) {
       received.push(body);
     }
-    response.writeHead(status).end();
+    response.writeHead(answer).end();
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/sink`;
@@ -96,6 +100,22 @@ test('what the server will never take does not hold up the rest', async () => {
   sink.add('good');
   await until(() => received.length === 1);
   expect(received).toEqual(['good']);
+});
+
+test.each([
+  ['is too large', 413, (items: readonly string[]) => items.length > 3],
+  ['has an item that it does not take', 422, (items: readonly string[]) => items.includes('e')],
+])('of a request that %s nothing else is lost', async (_, refusal, refuses) => {
+  status = 503;
+  const sink = start({ batch: 8 });
+  for (const item of 'abcdefghij') {
+    sink.add(item);
+  }
+  await until(() => hits > 0);
+  decide = (body) => (refuses(body.split('+')) ? refusal : 200);
+  await until(() => sink.pending === 0);
+  expect(received.join('+').split('+')).toEqual([...'abcdefghij'].filter((item) => !refuses([item])));
+  expect(sink.dropped).toBe(refuses(['e']) ? 1 : 0);
 });
 
 test('sends what is left when the program ends', async () => {

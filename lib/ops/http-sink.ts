@@ -33,19 +33,23 @@ const lastMs = 3_000;
 /**
  * Sends items to an HTTP server, each at least once while the process lives, in their order: a request is repeated with
  * growing delays until the server answers with 2xx. What does not fit in the bounded queue is dropped, counted and said.
- * A request that the server will never take (400, 413, 422) is dropped too.
+ * A request that the server will never take (400, 413, 422) is halved until only the item that it does not take is left, and that
+ * is dropped.
  */
 export class HttpSink<T> {
   readonly #options: HttpSinkOptions<T>;
   readonly #capacity: number;
   readonly #queue: T[] = [];
   #wake: (() => void) | undefined;
+  /** Items of the next request: fewer after a request that the server did not take, for it may have been too large. */
+  #batch: number;
   #dropped = 0;
   #droppedNow = 0;
 
   constructor(options: HttpSinkOptions<T>) {
     this.#options = options;
     this.#capacity = options.capacity ?? 10_000;
+    this.#batch = options.batch ?? 1;
   }
 
   /** Items that wait. */
@@ -97,13 +101,18 @@ export class HttpSink<T> {
 
   /** Sends the first items; returns when they are delivered, dropped, or the signal aborts. */
   async #sendFirst(signal: AbortSignal): Promise<void> {
-    const { what, encode, batch = 1, logger, backoff: timing = { initialMs: 500, maxMs: 15_000 } } = this.#options;
-    const items = this.#queue.slice(0, batch);
+    const { what, encode, logger, backoff: timing = { initialMs: 500, maxMs: 15_000 } } = this.#options;
+    const items = this.#queue.slice(0, this.#batch);
     const request = await encode(items);
     const backoff = new Backoff(timing);
     while (!signal.aborted) {
       const problem = await this.#post(request, signal);
+      if (problem?.isFinal && items.length > 1) {
+        this.#batch = Math.ceil(items.length / 2);
+        return;
+      }
       if (problem === undefined || problem.isFinal) {
+        this.#batch = Math.min(this.#batch * 2, this.#options.batch ?? 1);
         this.#queue.splice(0, items.length);
         if (problem !== undefined) {
           this.#drop(items.length, problem.text);
