@@ -135,6 +135,11 @@ suite('an AddOnDeploymentConfig', () => {
     });
     expect(variables({ ARGOCD_NAMESPACE: '' })).toMatchObject({ agentNamespace: undefined });
     expect(variables({ ARGOCD_OPERATOR_INSTALL: 'false' }).installsOperator).toBe(false);
+    expect(variables({}).metricsNamespaces).toBeUndefined();
+    expect(variables({ METRICS_NAMESPACES: 'observability, prometheus' }).metricsNamespaces).toEqual([
+      'observability',
+      'prometheus',
+    ]);
   });
 
   test('the install namespace counts unless it is the default of the CRD', () => {
@@ -204,6 +209,10 @@ test.each([
   [
     { customizedVariables: [{ name: 'ARGOCD_NAMESPACE', value: 'Bad!' }] },
     'spec.customizedVariables[ARGOCD_NAMESPACE] must be a namespace\'s name, not "Bad!"',
+  ],
+  [
+    { customizedVariables: [{ name: 'METRICS_NAMESPACES', value: 'good,Bad!' }] },
+    'spec.customizedVariables[METRICS_NAMESPACES] must be names of namespaces, not "Bad!"',
   ],
   [
     { customizedVariables: [{ name: 'ARGOCD_OPERATOR_INSTALL', value: 'no' }] },

@@ -34,6 +34,8 @@ export interface AddOnConfig {
   readonly agentNamespace: string | undefined;
   /** argocd-pull-integration's variable `ARGOCD_OPERATOR_NAMESPACE`. */
   readonly operatorNamespace: string | undefined;
+  /** The variable `METRICS_NAMESPACES`: namespaces whose pods may read the agent's metrics and health. Undefined without it. */
+  readonly metricsNamespaces: readonly string[] | undefined;
   /** Whether mode `Operator` delivers argocd-operator; false when the cluster has it already. */
   readonly installsOperator: boolean;
   readonly nodeSelector: Readonly<Record<string, string>>;
@@ -172,6 +174,14 @@ export function parseAddOnConfig(
     const value = quoted(variable(name));
     return { problem: `${nameOf(config)}: spec.customizedVariables[${name}] must be a namespace's name, not ${value}` };
   }
+  const metricsNamespaces = variable('METRICS_NAMESPACES')
+    .split(/[,\s]+/)
+    .filter(Boolean);
+  const wrong = metricsNamespaces.find((name) => !namespaceName.safeParse(name).success);
+  if (wrong !== undefined) {
+    const problem = `spec.customizedVariables[METRICS_NAMESPACES] must be names of namespaces, not ${quoted(wrong)}`;
+    return { problem: `${nameOf(config)}: ${problem}` };
+  }
   const installs = variable('ARGOCD_OPERATOR_INSTALL');
   if (!flag.test(installs)) {
     const problem = `spec.customizedVariables[ARGOCD_OPERATOR_INSTALL] must be true or false, not ${quoted(installs)}`;
@@ -198,6 +208,7 @@ export function parseAddOnConfig(
     value: {
       agentNamespace: agentNamespace || undefined,
       operatorNamespace: operatorNamespace || undefined,
+      metricsNamespaces: metricsNamespaces.length === 0 ? undefined : metricsNamespaces,
       installsOperator: installs !== 'false',
       nodeSelector: nodePlacement.nodeSelector,
       tolerations: nodePlacement.tolerations as Toleration[] | undefined,

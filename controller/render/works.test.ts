@@ -85,6 +85,33 @@ suite('works of a cluster', () => {
     expect(withOwn.some(({ metadata }) => metadata.name === 'argocd-applicationset-controller')).toBe(false);
   });
 
+  test('let only the namespaces of Prometheus read metrics and health of the agent: the usual ones, or those of a variable', () => {
+    const admitted = (config: RenderInput['config']) => {
+      const { spec } = find('NetworkPolicy', 'argocd-agent-agent', { ...input, config }) as unknown as {
+        spec: { ingress: unknown };
+      };
+      return spec.ingress;
+    };
+    const rule = (values: readonly string[]) => [
+      {
+        from: [
+          {
+            namespaceSelector: {
+              matchExpressions: [{ key: 'kubernetes.io/metadata.name', operator: 'In', values }],
+            },
+          },
+        ],
+        ports: [
+          { protocol: 'TCP', port: 8181 },
+          { protocol: 'TCP', port: 8002 },
+        ],
+      },
+    ];
+    const usual = ['monitoring', 'openshift-monitoring', 'openshift-user-workload-monitoring'];
+    expect(admitted(input.config)).toEqual(rule(usual));
+    expect(admitted({ ...input.config, metricsNamespaces: ['observability'] })).toEqual(rule(['observability']));
+  });
+
   test('replace the pods that read a Secret at their start when the Secret changes, and no others', () => {
     const checksums = (change: Partial<NonNullable<RenderInput['argoCD']>> = {}) =>
       workloadsOf({ ...input, argoCD: { ...argoCD, ...change } }).map(

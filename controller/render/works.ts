@@ -54,6 +54,7 @@ export function renderWorks(templates: Templates, input: RenderInput): RenderedW
     clientSecretName: input.clientCertificate ? clientSecretName : requestedSecretName,
     enrolmentToken: undefined,
     isAddOn: true,
+    metricsNamespaces: config.metricsNamespaces,
   });
   if (operator) {
     return renderOperator(templates, { ...input, operator }, context);

@@ -121,6 +121,11 @@ it("the principal's chart takes the network policy of argocd-agent's chart, whic
       from: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'monitoring' } } }],
       ports: [{ port: 'metrics' }, { port: 'healthz' }],
     },
+    // The test of our own chart.
+    {
+      from: [{ podSelector: { matchLabels: { 'app.kubernetes.io/name': 'argocd-agent-principal-test' } } }],
+      ports: [{ port: 'healthz' }],
+    },
     ...extraRules,
   ]);
 });

@@ -25,7 +25,12 @@ export interface AgentInput {
   readonly liveAccess: string;
   /** Managed agents: true keeps the namespaces of Applications and creates them; false puts all into Argo CD's namespace. */
   readonly destinationBasedMapping: boolean;
+  /** Namespaces whose pods may read the agent's metrics and health. Default: the usual ones of Prometheus. */
+  readonly metricsNamespaces?: readonly string[] | undefined;
 }
+
+/** As in the charts' values. */
+const usualMetricsNamespaces = ['monitoring', 'openshift-monitoring', 'openshift-user-workload-monitoring'];
 
 /** Name of the delivered ClusterRole with full rights for live access. */
 const fullLiveAccess = 'argocd-agent-live-access';
@@ -61,6 +66,7 @@ export function agentContextOf(input: AgentInput) {
     pullPolicy: input.pullPolicy,
     /** The agents' service accounts. */
     agents: [{ name: 'argocd-agent-agent', namespace: input.namespace }],
+    metricsNamespaces: input.metricsNamespaces ?? usualMetricsNamespaces,
     liveAccessIsFull: input.liveAccess === 'Full',
     liveAccessRole: input.liveAccess === 'Full' ? fullLiveAccess : input.liveAccess !== 'None' && input.liveAccess,
     paramsDigest: createHash('sha256').update(JSON.stringify(params)).digest('hex').slice(0, 16),

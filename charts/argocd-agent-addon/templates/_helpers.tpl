@@ -165,3 +165,22 @@ helm.sh/hook: pre-upgrade
 helm.sh/hook-weight: {{ . | quote }}
 helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end }}
+
+{{/* Whose pods may read metrics and health. Probes come from the node, which a NetworkPolicy never keeps out. */}}
+{{- define "addon.metricsRules" -}}
+{{- $metrics := .Values.networkPolicy.metrics }}
+{{- $selector := $metrics.namespaceSelector }}
+{{- if and $selector (kindIs "string" $selector) }}
+{{- $selector = dict "matchLabels" (dict "kubernetes.io/metadata.name" $selector) }}
+{{- else if and (not $selector) $metrics.namespaces }}
+{{- $selector = dict "matchExpressions" (list (dict "key" "kubernetes.io/metadata.name" "operator" "In" "values" $metrics.namespaces)) }}
+{{- end }}
+{{- if $selector }}
+- from:
+    - namespaceSelector:
+        {{- toYaml $selector | nindent 8 }}
+  ports:
+    - port: metrics
+    - port: healthz
+{{- end }}
+{{- end }}
