@@ -61,11 +61,13 @@ test.each(['', 'Expect: 100-continue\r\n', 'Expect: the-unexpected\r\n'])(
   async (header) => {
     const { port, lines, served } = await serve({}, (response) => response.write('x'));
     const flooding = await client(port);
+    const { stackTraceLimit } = Error;
     const one = request.replace('\r\n\r\n', `\r\n${header}\r\n`);
     flooding.write(one.repeat(Math.floor((63 * 1024) / one.length)));
     flooding.resume();
     await until('the connection to end', () => flooding.hasEnded);
     expect(served.length).toBeLessThanOrEqual(2);
+    expect(Error.stackTraceLimit).toBe(stackTraceLimit);
     expect(lines).toEqual(['The server for tests ends a connection: it has too many requests without an answer']);
   },
 );

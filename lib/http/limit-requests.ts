@@ -37,6 +37,7 @@ export function limitRequests(server: Server, caps: RequestCaps, refusals: Refus
     }
     const before = underWay.get(socket) ?? 0;
     if (before >= caps.requestsUnderWay) {
+      closeWithoutStacks(socket);
       end(socket, 'it has too many requests without an answer');
       return false;
     }
@@ -71,5 +72,20 @@ export function limitRequests(server: Server, caps: RequestCaps, refusals: Refus
     } else if ((underWay.get(socket) ?? 0) === 0) {
       socket.destroy();
     }
+  });
+}
+
+/**
+ * When a connection closes, Node makes an error for each request that has no answer. Their stacks would take longer than to read the
+ * requests, and nobody sees them.
+ */
+function closeWithoutStacks(socket: Duplex): void {
+  let limit = Error.stackTraceLimit;
+  socket.prependOnceListener('close', () => {
+    limit = Error.stackTraceLimit;
+    Error.stackTraceLimit = 0;
+  });
+  socket.once('close', () => {
+    Error.stackTraceLimit = limit;
   });
 }
