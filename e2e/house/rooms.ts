@@ -45,6 +45,10 @@ export const libRooms: Rooms = {
   base: [],
   // Who an agent is: identities, tokens, passwords.
   auth: ['base'],
+  // Keys and certificates.
+  pki: ['base'],
+  // Which certificates and tokens still count, for as long as they are used.
+  credentials: ['auth', 'base', 'pki'],
   // The delivery engine.
   sync: ['base'],
   // The rules for Argo CD's objects.
@@ -59,13 +63,11 @@ export const libRooms: Rooms = {
   ops: ['base', 'http'],
   tracing: ['base', 'ops'],
   // gRPC and the messages of argocd-agent.
-  wire: ['auth', 'base', 'http', 'tracing'],
+  wire: ['auth', 'base', 'credentials', 'http', 'tracing'],
   // What connects engine, cluster and wire.
   bridge: ['argocd', 'base', 'kube', 'live', 'ops', 'sync', 'tracing', 'wire'],
   // Argo CD's cluster Secrets of agents.
   clusters: ['auth', 'base', 'kube', 'ops'],
-  // Keys and certificates.
-  pki: ['base'],
   manifests: ['base', 'kube', 'pki'],
   redis: ['base', 'kube', 'ops'],
   spiffe: ['base'],

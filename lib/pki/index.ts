@@ -30,3 +30,4 @@ export {
 export { certifyClient, readSigningRequest, type SigningRequest, signingRequestFor } from './request.ts';
 export { authoritiesOfSecret, type SecretData, secretText, tlsOfSecret, tlsSecretData } from './secrets.ts';
 export { fingerprintsOf, joinCertificates, splitCertificates } from './trust.ts';
+export { type TrustPath, trustPath } from './trust-path.ts';

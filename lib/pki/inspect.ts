@@ -1,9 +1,12 @@
 import 'reflect-metadata';
 import { createHash, X509Certificate } from 'node:crypto';
+// When `toLegacyObject` is called before this is loaded, Node 24 loads it without `createSecureContext`, and no TLS server starts.
+import 'node:tls';
 import * as x509 from '@peculiar/x509';
 import { PkiError } from './errors.ts';
 import { parsePrivateKey } from './keys.ts';
 import { Remembered } from './remembered.ts';
+import { trustPath } from './trust-path.ts';
 
 /**
  * A controller inspects the same few certificates of every cluster again and again, and parsing one takes a millisecond.
@@ -122,15 +125,7 @@ export function isIssuedBy(chainPem: string, authoritiesPem: string): boolean {
   }
   const authorities = parseCertificates(authoritiesPem, 'certificate authorities');
   const who = [[leaf, ...between], authorities].map((all) => all.map((one) => one.fingerprint256).join()).join(' by ');
-  return verdicts.of(who, () => ({ isIssued: leadsTo(authorities, leaf, between) })).isIssued;
-}
-
-function leadsTo(authorities: X509Certificate[], certificate: X509Certificate, between: X509Certificate[]): boolean {
-  const isBy = (issuer: X509Certificate) => certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey);
-  return (
-    authorities.some(isBy) ||
-    between.some((next, index) => next.ca && isBy(next) && leadsTo(authorities, next, between.toSpliced(index, 1)))
-  );
+  return verdicts.of(who, () => ({ isIssued: trustPath([leaf, ...between], authorities) !== undefined })).isIssued;
 }
 
 /**
