@@ -14,5 +14,5 @@ export { mtlsMethod } from './mtls.ts';
 export { GoExpression } from './pattern.ts';
 export { authenticateWith, checkToken, createAuthMethod } from './registry.ts';
 export { commonNameOf, fingerprintOf, subjectOf } from './subject.ts';
-export { TokenAuthority, type TokenPair } from './tokens.ts';
+export { replacedKeyMs, TokenAuthority, type TokenPair } from './tokens.ts';
 export { parseUserDatabase, type UserDatabase, userpassMethod } from './userpass.ts';

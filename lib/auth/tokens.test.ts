@@ -120,7 +120,11 @@ describe('tokens', () => {
     await expect(others.verifyAccess(before.accessToken)).rejects.toEqual(authError('bad-token'));
     at('2026-08-21T00:04:59Z');
     await own.refresh(before.refreshToken);
+    expect(await own.isSigned(before.accessToken), 'whatever its age').toBe(true);
     at('2026-08-21T00:05:00Z');
+    expect(await own.isSigned(before.accessToken)).toBe(false);
+    expect(await own.isSigned(after.accessToken)).toBe(true);
+    expect(await own.isSigned('nonsense')).toBe(false);
     await expect(own.refresh(before.refreshToken)).rejects.toThrow('its signature is not of this principal');
     await own.refresh(after.refreshToken);
     // Back to the first key: what it signed long ago counts again, as far as it has not ended.

@@ -1,5 +1,5 @@
 import { createPrivateKey, createPublicKey, type KeyObject, randomUUID } from 'node:crypto';
-import { errors as joseErrors, jwtVerify, SignJWT } from 'jose';
+import { compactVerify, errors as joseErrors, jwtVerify, SignJWT } from 'jose';
 import { z } from 'zod';
 import { AuthError } from './errors.ts';
 import type { AgentIdentity } from './identity.ts';
@@ -15,6 +15,8 @@ const audiences = {
 } as const;
 
 const accessSeconds = 5 * 60;
+/** How long tokens of a replaced key count that is not listed as a former one, ms; see {@link TokenAuthority.rotate}. */
+export const replacedKeyMs = accessSeconds * 1_000;
 const refreshSeconds = 24 * 60 * 60;
 /** A refresh token with less than this left to live is replaced when it is used. */
 const renewRefreshBelowSeconds = 10 * 60;
@@ -154,6 +156,21 @@ export class TokenAuthority {
     }
   }
 
+  /** Whether a token is signed by a key that counts now, whatever its age. */
+  async isSigned(token: string): Promise<boolean> {
+    for (const key of this.#keys()) {
+      try {
+        await compactVerify(token, key, { algorithms: [algorithm] });
+        return true;
+      } catch (error) {
+        if (!(error instanceof joseErrors.JOSEError)) {
+          throw error;
+        }
+      }
+    }
+    return false;
+  }
+
   async #verify(audience: string, token: string): Promise<{ identity: AgentIdentity; expires: number }> {
     const { payload } = await this.#check(audience, token);
     let subject: unknown;
@@ -181,8 +198,7 @@ export class TokenAuthority {
   async #check(audience: string, token: string) {
     const rules = this.#rules(audience);
     let problem: unknown;
-    const former = this.#formerKeys().map(({ publicKey }) => publicKey);
-    for (const key of [this.#publicKey, ...this.#named, ...former]) {
+    for (const key of this.#keys()) {
       try {
         return await jwtVerify(token, key, rules);
       } catch (error) {
@@ -197,6 +213,10 @@ export class TokenAuthority {
 
   #rules(audience: string) {
     return { algorithms: [algorithm], issuer: tokenIssuer, audience, currentDate: this.#now() };
+  }
+
+  #keys(): KeyObject[] {
+    return [this.#publicKey, ...this.#named, ...this.#formerKeys().map(({ publicKey }) => publicKey)];
   }
 
   #formerKeys() {
