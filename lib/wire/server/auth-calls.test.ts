@@ -135,6 +135,14 @@ test.each([
   expect(refused).toEqual(reasons);
 });
 
+test("who is called like the principal's namespace cannot log in, and nothing is noted of them", async () => {
+  const calls = authCalls({ authenticate: async () => ({ agent: 'argocd' }) });
+  await expect(logIn(calls)).rejects.toEqual(failed);
+  expect([refused, introduced, authorized]).toEqual([['bad-name'], [], []]);
+  const { refreshToken } = await tokens.issue({ agent: 'argocd', mode: 'managed' });
+  await expect(renew(calls, refreshToken)).rejects.toEqual(failed);
+});
+
 test('an agent that logs in too often has to wait, and no other one', async () => {
   vi.useFakeTimers({ toFake: ['performance'] });
   const calls = authCalls();

@@ -63,6 +63,7 @@ export class AuthCalls {
     const identity: AgentIdentity = { ...login, mode };
     const { agent } = login;
     try {
+      this.#requireAgentName(agent);
       if (!this.#logins.tryTake(agent)) {
         throw new AuthError('too-often', `It logs in more than ${AgentRate.text}`, { agent });
       }
@@ -83,6 +84,7 @@ export class AuthCalls {
     try {
       const pair = await tokens.refresh(refreshToken, async (identity) => {
         const { agent } = identity;
+        this.#requireAgentName(agent);
         if (!this.#renewals.tryTake(agent)) {
           throw new AuthError('too-often', `It renews its token more than ${AgentRate.text}`, { agent });
         }
@@ -119,7 +121,7 @@ export class AuthCalls {
 
   /** Who makes a call: the checks that argocd-agent's principal makes, in its order. @throws GrpcError */
   async identify(call: ServerCall, peer: ClientInfo): Promise<AgentIdentity> {
-    const { tokens, principalNamespace, matchCertificateSubject } = this.#options;
+    const { tokens, matchCertificateSubject } = this.#options;
     try {
       const token = call.header('authorization');
       if (!token) {
@@ -127,9 +129,7 @@ export class AuthCalls {
       }
       const identity = await tokens.verifyAccess(token);
       const { agent } = identity;
-      if (agent === principalNamespace) {
-        throw new AuthError('bad-name', `The agent is named like the principal's namespace, ${agent}`, { agent });
-      }
+      this.#requireAgentName(agent);
       if (matchCertificateSubject && peer.encrypted) {
         const name = peer.certificate === undefined ? undefined : commonNameOf(peer.certificate);
         if (name !== agent) {
@@ -144,6 +144,12 @@ export class AuthCalls {
       return identity;
     } catch (error) {
       throw this.#refused(error, peer, { peer: peer.address, call: call.path }, answers.invalidAuthenticationData);
+    }
+  }
+
+  #requireAgentName(agent: string): void {
+    if (agent === this.#options.principalNamespace) {
+      throw new AuthError('bad-name', `The agent is named like the principal's namespace, ${agent}`, { agent });
     }
   }
 
