@@ -7,7 +7,7 @@ import type { GrpcError } from '../../lib/wire/index.ts';
 import { type ReplicationAccessOptions, replicationAccess } from './access.ts';
 
 const nothing = () => undefined;
-let certificates: Record<'agent' | 'peer' | 'elsewhere' | 'client', X509Certificate>;
+let certificates: Record<'agent' | 'peer' | 'elsewhere' | 'client' | 'other', X509Certificate>;
 beforeAll(async () => {
   const authority = await createAuthority({ commonName: 'ca' });
   const issue = async (commonName: string, hosts: string[], usages: ('server' | 'client')[]) =>
@@ -17,6 +17,7 @@ beforeAll(async () => {
     peer: await issue('argocd-agent-principal', ['hub2.example.com', '10.0.0.2'], ['server', 'client']),
     elsewhere: await issue('argocd-agent-principal', ['hub3.example.com'], ['server', 'client']),
     client: await issue('hub2', ['hub2.example.com'], ['client']),
+    other: await issue('hub2', [], ['server', 'client']),
   };
 });
 
@@ -58,8 +59,9 @@ test('an agent never may, whatever the flags say', () => {
 });
 
 test('names in the list may, and only they', () => {
-  expect(check(certificates.client, { allowed: ['hub2'] })).toBe('hub2');
+  expect(check(certificates.other, { allowed: ['hub2'] })).toBe('hub2');
   expect(check(certificates.peer, { allowed: ['hub2'] })).toBe(denied);
+  expect(check(certificates.client, { allowed: ['hub2'] }), 'of a former agent, say').toBe(denied);
 });
 
 test('a certificate is needed that holds and is not blocked', () => {

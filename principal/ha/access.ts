@@ -21,8 +21,8 @@ export interface ReplicationAccessOptions {
 }
 
 /**
- * A check of who may read everything that the hub has, credentials of repositories and clusters included: the names that the
- * operator allows, and without any of them the other principal, by a server certificate for its host. An agent never may.
+ * A check of who may read everything that the hub has, credentials of repositories and clusters included, always by a server's
+ * certificate: the names that the operator allows, and without any of them the host of the other principal. An agent never may.
  * argocd-agent lets every agent when no names are given.
  * @returns a function that returns the name, or throws GrpcError
  */
@@ -35,23 +35,37 @@ export function replicationAccess(options: ReplicationAccessOptions): (peer: Cli
     }
     const names = namesOf(peer, certificate, options.method);
     const name = names[0] ?? '';
-    const isAllowed =
+    const isNamed =
       allowed.length > 0
         ? names.some((one) => allowed.includes(one))
-        : peerHost !== undefined && isServerOf(certificate, peerHost);
+        : peerHost !== undefined && isOfHost(certificate, peerHost);
+    // Node names extended key usages so. A principal shows its server's certificate; nobody gives an agent one.
+    const isServer = certificate.keyUsage?.includes(serverAuth) === true;
     const agent = names.find((one) => options.isAgent(one));
-    if (isAllowed && agent === undefined) {
+    if (isNamed && isServer && agent === undefined) {
       return name;
     }
-    const hint =
-      agent !== undefined
-        ? 'This name is an agent of this hub, and agents may not follow a principal.'
-        : allowed.length > 0
-          ? 'Allow it with --ha-allowed-replication-clients.'
-          : 'Name it in --ha-allowed-replication-clients, or set --ha-peer-address to a host that its server certificate names.';
+    const hint = hintFor({ agent, isNamed, hasNames: allowed.length > 0 });
     logger.warn({ peer: peer.address, name, hint }, 'a client is refused that wants to follow this principal');
     throw new GrpcError(grpcStatus.permissionDenied, `${JSON.stringify(name)} may not follow this principal`);
   };
+}
+
+/** What the operator may do for a client that is refused. */
+function hintFor(about: {
+  readonly agent: string | undefined;
+  readonly isNamed: boolean;
+  readonly hasNames: boolean;
+}): string {
+  if (about.agent !== undefined) {
+    return 'This name is an agent of this hub, and agents may not follow a principal.';
+  }
+  if (about.isNamed) {
+    return 'Its certificate must be one of a server (extendedKeyUsage: serverAuth).';
+  }
+  return about.hasNames
+    ? 'Allow it with --ha-allowed-replication-clients.'
+    : 'Name it in --ha-allowed-replication-clients, or set --ha-peer-address to a host that its server certificate names.';
 }
 
 function namesOf(peer: ClientInfo, certificate: X509Certificate, method: Pick<AuthMethod, 'identify'>): string[] {
@@ -67,9 +81,6 @@ function namesOf(peer: ClientInfo, certificate: X509Certificate, method: Pick<Au
   }
 }
 
-function isServerOf(certificate: X509Certificate, host: string): boolean {
-  // Node names extended key usages so.
-  const isServer = certificate.keyUsage?.includes(serverAuth) === true;
-  const isNamed = isIP(host) === 0 ? certificate.checkHost(host) : certificate.checkIP(host);
-  return isServer && isNamed !== undefined;
+function isOfHost(certificate: X509Certificate, host: string): boolean {
+  return (isIP(host) === 0 ? certificate.checkHost(host) : certificate.checkIP(host)) !== undefined;
 }
