@@ -92,7 +92,7 @@ export function startEngine(
   });
 
   // Sessions and their metrics.
-  const introductions = new AgentIntroductions();
+  const introductions = new AgentIntroductions(isMapped);
   const notifications = startNotifications({
     flags,
     registry,

@@ -69,7 +69,7 @@ export async function startStandbyHub(context: PhaseContext, listener: StandbyLi
     refused: () => undefined,
     called: () => undefined,
     refusedMode: () => undefined,
-    introductions: new AgentIntroductions(),
+    introductions: new AgentIntroductions((agent) => agents.has(agent)),
     loggedIn: () => undefined,
     sessions: {
       subscribe: () => {

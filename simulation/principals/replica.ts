@@ -217,7 +217,7 @@ export class SimulatedReplica implements AuditedReplica {
     const clusterInfos = { connected: nothing, disconnected: nothing, servedElsewhere: nothing };
     const sessions = new Sessions({
       open,
-      introductions: new AgentIntroductions(),
+      introductions: new AgentIntroductions(isMapped),
       sync: engine.program,
       isMapped,
       clusterChanged: nothing,
