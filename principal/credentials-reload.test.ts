@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { connect } from 'node:tls';
 import { expect, test } from 'vitest';
 import { until } from '../lib/base/testing.ts';
+import { OpenConnections } from '../lib/credentials/index.ts';
 import { createLogger, parseKeyPair, parseTrust, Reloadable, type TlsKeyPair } from '../lib/ops/index.ts';
 import { createAuthority, generateJwtKey, issueCertificate } from '../lib/pki/index.ts';
 import type { ServerTls } from '../lib/wire/index.ts';
@@ -108,6 +109,7 @@ test('agents are served with the newest certificate, and tokens are signed with 
     },
     credentials: { server, clientTrust: undefined, signingKey },
     method: { name: 'any' },
+    connections: new OpenConnections({ logger }),
     logger,
     signal: new AbortController().signal,
   } as never);

@@ -63,7 +63,7 @@ export function startEngine(
   const { flags } = settings;
   const { namespace } = flags;
   const { client, registry, signal } = program;
-  const { caches, link, agents, blocklist, principalUid, replicas } = inputs;
+  const { caches, link, agents, connections, principalUid, replicas } = inputs;
   const { root: logger, detail } = loggers;
   const identity = process.env.POD_NAME ?? hostname();
   const isMapped = (agent: string) => agents.has(agent);
@@ -212,6 +212,8 @@ export function startEngine(
     eventLogger: loggers.component('grpc-event'),
   });
   agents.subscribe(sessions);
+  // After the engine has forgotten it.
+  agents.subscribe({ unmapped: (agent) => connections.agentGone(agent) });
   // Mirrors are protected from now on, not only from when their agent is back.
   const protectMirrors = (agent: string) => {
     if (pinnedMode(modes, agent) === 'autonomous') {
@@ -226,9 +228,6 @@ export function startEngine(
   } else {
     shareAgents({ replicas, sessions, hub, agents, records, clusterInfos, protectMirrors });
   }
-  blocklist.follow(caches['blocked certificates'], () =>
-    sessions.disconnectBlocked((fingerprint) => blocklist.has(fingerprint)),
-  );
   const ended = Promise.all([
     notifications?.ended.catch(program.failed),
     (replicas ?? records).run(signal).catch(program.failed),

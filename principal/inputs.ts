@@ -1,6 +1,7 @@
 import { type AuthMethod, createAuthMethod } from '../lib/auth/index.ts';
 import { hostPort, splitHostPort } from '../lib/base/index.ts';
 import { type RunningProgram, retryForever } from '../lib/bridge/index.ts';
+import { OpenConnections } from '../lib/credentials/index.ts';
 import { FatalError, type Loggers, type ProgramLogger, versionInfo } from '../lib/ops/index.ts';
 import { type RedisLink, redisLink } from '../lib/redis/index.ts';
 import { type PrincipalCaches, principalCaches, principalCachesSynced } from './caches.ts';
@@ -20,6 +21,8 @@ export interface PrincipalInputs {
   readonly link: RedisLink;
   readonly agents: MappedAgents;
   readonly blocklist: Blocklist;
+  /** The open connections of all ports that authenticate, which end when what proved their clients does not count any more. */
+  readonly connections: OpenConnections;
   readonly method: AuthMethod;
   readonly principalUid: string;
   /** This process as one of several principals; undefined unless `--enable-replicas`. */
@@ -50,6 +53,8 @@ export async function openInputs(
   const agents = new MappedAgents(logger);
   agents.follow(caches.Secrets);
   const blocklist = new Blocklist(logger);
+  const connections = new OpenConnections({ isBlocked: (fingerprint) => blocklist.has(fingerprint), logger });
+  blocklist.follow(caches['blocked certificates'], () => connections.blocklistChanged());
   const method = await authMethod(settings, blocklist, logger);
   const principalUid = await retryForever(
     'establish the identity',
@@ -69,7 +74,7 @@ export async function openInputs(
       waiting,
       isReplica: replicas !== undefined,
     });
-    return { caches, credentials, link, agents, blocklist, method, principalUid, replicas, peerPort };
+    return { caches, credentials, link, agents, blocklist, connections, method, principalUid, replicas, peerPort };
   } catch (error) {
     // Whoever begins anew listens on the same port.
     await peerPort?.close();

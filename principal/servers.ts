@@ -42,7 +42,7 @@ export async function startServers(
 ): Promise<PrincipalServers> {
   const { flags } = settings;
   const { signal, failed } = program;
-  const { caches, credentials, link, agents, blocklist, method } = inputs;
+  const { caches, credentials, link, agents, connections, method } = inputs;
   const { sessions, introductions, hub, modes, live, clusterInfos, operators, metrics, fleetEvents } = engine;
   const logger = loggers.root;
   const audit = auditLog(flags, program.registry, logger);
@@ -73,7 +73,7 @@ export async function startServers(
     settings,
     credentials,
     method,
-    blocklist,
+    connections,
     modes,
     refused: (reason) => {
       metrics.refusedLogin(reason);
@@ -128,7 +128,7 @@ export async function startServers(
         caches,
         live,
         tokens,
-        blocklist,
+        connections,
         metrics: engine.liveMetrics.resourceProxy,
         audit: audit?.add,
         logger: loggers.component('resource-proxy'),

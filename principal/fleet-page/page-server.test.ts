@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { gunzipSync } from 'node:zlib';
 import { afterEach, expect, test } from 'vitest';
+import { OpenConnections } from '../../lib/credentials/index.ts';
 import { createLogger } from '../../lib/ops/index.ts';
 import { FleetPage } from './fleet-page.ts';
 import { type PageAnswer, type PageHandler, servePages } from './page-server.ts';
@@ -24,7 +25,8 @@ function pageForStrangers(): FleetPage {
 
 async function serve(handler: PageHandler) {
   const address = { host: '127.0.0.1', port: 0 };
-  const server = await servePages({ address, path: '/fleet/', tls: 'plaintext', handler, logger });
+  const certified = new OpenConnections({ logger }).port('fleet page');
+  const server = await servePages({ address, path: '/fleet/', tls: 'plaintext', handler, certified, logger });
   stops.push(() => server.close());
   return server;
 }

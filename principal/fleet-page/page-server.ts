@@ -1,8 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { TLSSocket, Server as TlsServer } from 'node:tls';
+import { Server as TlsServer } from 'node:tls';
 import { promisify } from 'node:util';
 import { gzip, gzipSync } from 'node:zlib';
 import { type Logger, plainAddress } from '../../lib/base/index.ts';
+import { type CertifiedPort, certifySockets, type SocketCertificate } from '../../lib/credentials/index.ts';
 import { boundedServer, type HttpLimits } from '../../lib/http/index.ts';
 import { FatalError } from '../../lib/ops/index.ts';
 import { type ServerTls, secureContextOptions, useTls } from '../../lib/wire/index.ts';
@@ -86,11 +87,15 @@ export async function servePages(options: {
   path: string;
   tls: ServerTls | 'plaintext';
   handler: PageHandler;
+  /** Watches the certificates of proxies. */
+  certified: CertifiedPort;
   logger: Logger;
 }): Promise<PageServer> {
-  const { address, path, tls, handler, logger } = options;
+  const { address, path, tls, handler, certified, logger } = options;
+  let certificateOf: (socket: object) => SocketCertificate | undefined = () => undefined;
   const listener = (request: IncomingMessage, response: ServerResponse) => {
-    answer(request, response, path, handler).catch((error: unknown) => {
+    const caller = callerOf(request, certificateOf(request.socket));
+    answer(request, response, path, caller, handler).catch((error: unknown) => {
       logger.error({ error }, 'a request for the fleet page failed');
       if (response.headersSent) {
         response.destroy();
@@ -108,21 +113,29 @@ export async function servePages(options: {
     rejectUnauthorized: false,
   };
   const bounded = boundedServer({ what: 'the fleet page', limits, tls: secure || undefined, logger }, listener);
-  const follow = (next: ServerTls) => bounded.server instanceof TlsServer && useTls(bounded.server, next);
-  if (tls !== 'plaintext') {
-    follow(tls);
+  const { server } = bounded;
+  const use = (next: ServerTls) => {
+    if (server instanceof TlsServer) {
+      useTls(server, next);
+      certified.trust(next.clientCa);
+    }
+  };
+  if (server instanceof TlsServer && tls !== 'plaintext') {
+    use(tls);
+    certificateOf = certifySockets(server, certified);
   }
   const port = await bounded.listen(address).catch((cause: Error) => {
     const problem = `cannot serve the fleet page (--fleet-page-listen) on port ${address.port}: ${cause.message}`;
     throw new FatalError(problem, { cause });
   });
-  return { port, setTls: follow, close: () => bounded.close() };
+  return { port, setTls: use, close: () => bounded.close() };
 }
 
 async function answer(
   request: IncomingMessage,
   response: ServerResponse,
   root: string,
+  caller: PageCaller,
   handler: PageHandler,
 ): Promise<void> {
   for (const [name, value] of Object.entries(headers)) {
@@ -160,7 +173,7 @@ async function answer(
     return plain(404, 'there is nothing here');
   }
   const made = await handler(
-    { path: path.slice(root.length - 1), search, caller: callerOf(request), header: (name) => textOf(request, name) },
+    { path: path.slice(root.length - 1), search, caller, header: (name) => textOf(request, name) },
     response,
   );
   if (made !== undefined && !response.destroyed) {
@@ -168,12 +181,10 @@ async function answer(
   }
 }
 
-function callerOf(request: IncomingMessage): PageCaller {
-  const { socket } = request;
-  const certificate = socket instanceof TLSSocket && socket.authorized ? socket.getPeerX509Certificate() : undefined;
+function callerOf(request: IncomingMessage, certified: SocketCertificate | undefined): PageCaller {
   return {
-    address: plainAddress(socket.remoteAddress ?? ''),
-    certificate,
+    address: plainAddress(request.socket.remoteAddress ?? ''),
+    certificate: certified?.problem() === undefined ? certified?.certificate : undefined,
     header: (name) => textOf(request, name),
   };
 }

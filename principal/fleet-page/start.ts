@@ -213,6 +213,7 @@ async function serve(
     path: flags['fleet-page-path'],
     tls: tls.now(),
     handler: (request, response) => page.handle(request, response),
+    certified: inputs.connections.port('fleet page'),
     logger,
   });
   logger.info({ port: server.port, path: flags['fleet-page-path'] }, 'the fleet page is served');

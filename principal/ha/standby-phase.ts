@@ -50,8 +50,8 @@ export async function startStandbyHub(context: PhaseContext, listener: StandbyLi
   const { client, signal } = program;
   const logger = loggers.root;
   const inputs = await openInputs(settings, program, loggers, context.env, false);
-  const { caches, credentials, agents, method, blocklist } = inputs;
-  blocklist.follow(caches['blocked certificates'], () => undefined);
+  const { caches, credentials, agents, method, blocklist, connections } = inputs;
+  agents.subscribe({ unmapped: (agent) => connections.agentGone(agent) });
   const applicationSets = await startApplicationSets({ client, logger, signal, failed: program.failed });
   const kinds = replicatedKinds(caches, applicationSets.informer);
   const bothHad = () => keysOnBothHubs(kinds);
@@ -64,7 +64,7 @@ export async function startStandbyHub(context: PhaseContext, listener: StandbyLi
     settings,
     credentials,
     method,
-    blocklist,
+    connections,
     modes: { agents, recorded: () => undefined },
     refused: () => undefined,
     called: () => undefined,

@@ -1,7 +1,7 @@
-import type { X509Certificate } from 'node:crypto';
 import { EventEmitter } from 'node:events';
 import type { TokenAuthority } from '../../lib/auth/index.ts';
 import { abortable, type Logger } from '../../lib/base/index.ts';
+import type { OpenConnections } from '../../lib/credentials/index.ts';
 import { redisResponse } from '../../lib/live/index.ts';
 import type { Tracer } from '../../lib/tracing/index.ts';
 import {
@@ -170,18 +170,19 @@ export class LiveAccess {
     address: { readonly host: string; readonly port: number };
     tls: ServerTls;
     tokens: Pick<TokenAuthority, 'verifyResourceProxy'>;
-    isBlocked: (certificate: X509Certificate) => boolean;
+    connections: OpenConnections;
     /** A terminal without input and output for this time is closed; 0 for never. */
     terminalIdleMs: number;
     metrics: ResourceProxyMetrics;
     audit: ((record: AuditRecord) => void) | undefined;
     logger: Logger;
   }): Promise<ResourceProxy> {
-    const { address, tls, tokens, isBlocked, terminalIdleMs, metrics, audit, logger } = options;
+    const { address, tls, tokens, connections, terminalIdleMs, metrics, audit, logger } = options;
     return serveResourceProxy({
       ...address,
       tls,
-      callers: new CallerNames(tokens, isBlocked),
+      callers: new CallerNames(tokens),
+      connections,
       ...this.#agentApi(),
       terminalIdleMs,
       metrics,

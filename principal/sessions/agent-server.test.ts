@@ -4,6 +4,7 @@ import { expect, test } from 'vitest';
 import { Attacker } from '../../e2e/hostile/index.ts';
 import { parseUserDatabase, userpassMethod } from '../../lib/auth/index.ts';
 import { until } from '../../lib/base/testing.ts';
+import { OpenConnections } from '../../lib/credentials/index.ts';
 import { createLogger, parseKeyPair, Reloadable, type TlsKeyPair } from '../../lib/ops/index.ts';
 import { createAuthority, issueCertificate } from '../../lib/pki/index.ts';
 import { serveAgents } from './agent-server.ts';
@@ -36,6 +37,7 @@ async function serve(options: object, listenHost = '127.0.0.1') {
     refused: () => undefined,
     called: () => undefined,
     loggedIn: () => undefined,
+    connections: new OpenConnections({ logger }),
     logger,
     ...options,
   } as never);

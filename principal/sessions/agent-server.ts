@@ -5,10 +5,11 @@ import {
   type AuthMethod,
   authenticateWith,
   checkToken,
-  fingerprintOf,
+  replacedKeyMs,
   TokenAuthority,
 } from '../../lib/auth/index.ts';
-import { type Logger, listenHost, sleep } from '../../lib/base/index.ts';
+import { after, type Logger, listenHost, sleep } from '../../lib/base/index.ts';
+import type { OpenConnections } from '../../lib/credentials/index.ts';
 import { FatalError, versionInfo } from '../../lib/ops/index.ts';
 import type { Tracer } from '../../lib/tracing/index.ts';
 import {
@@ -23,7 +24,6 @@ import {
 } from '../../lib/wire/index.ts';
 import type { PrincipalCredentials } from '../credentials.ts';
 import type { PrincipalSettings } from '../settings.ts';
-import type { Blocklist } from './blocklist.ts';
 import type { AgentIntroductions } from './introductions.ts';
 import { checkMode, type ModeSources } from './pinned-mode.ts';
 import type { Sessions } from './sessions.ts';
@@ -49,7 +49,8 @@ export async function serveAgents(options: {
   settings: PrincipalSettings;
   credentials: PrincipalCredentials;
   method: AuthMethod;
-  blocklist: Blocklist;
+  /** Ends what does not count any more. */
+  connections: OpenConnections;
   modes: ModeSources;
   /** Called when a client was refused. */
   refused(reason: RefusalReason): void;
@@ -75,7 +76,7 @@ export async function serveAgents(options: {
   /** How often the logins of connected agents are checked. Default 5 s. */
   loginCheckMs?: number;
 }): Promise<{ readonly server: WireServer; readonly tokens: TokenAuthority }> {
-  const { settings, credentials, method, blocklist, modes, sessions, live, logger, signal } = options;
+  const { settings, credentials, method, connections, modes, sessions, live, logger, signal } = options;
   const { flags } = settings;
   const wait = { timeoutMs: credentialsTimeoutMs, signal };
   const flag = (name: string) => `Create it, or name another one with --${name}`;
@@ -106,10 +107,6 @@ export async function serveAgents(options: {
       options.loggedIn(identity.agent);
     },
     authorize: async (identity, peer) => {
-      const { certificate } = peer;
-      if (certificate !== undefined && blocklist.has(fingerprintOf(certificate))) {
-        throw new AuthError('revoked', 'the client certificate is on the blocklist', { agent: identity.agent });
-      }
       await checkToken(method, identity, peer);
       try {
         checkMode(modes, identity);
@@ -120,6 +117,7 @@ export async function serveAgents(options: {
         throw error;
       }
     },
+    connections,
     refused: (reason) => options.refused(reason),
     called: (call) => options.called(call),
     tracer: options.tracer,
@@ -153,11 +151,23 @@ export async function serveAgents(options: {
       logger.error({ error }, 'the new certificates cannot be served with, the former ones stay in use');
     }
   };
+  const endWithdrawnKeys = () => {
+    connections
+      .keysChanged((token) => tokens.isSigned(token))
+      .catch((error: unknown) => logger.error({ error }, 'checking the tokens of connected agents failed'));
+  };
   const rotate = () => {
     const value = credentials.signingKey?.value;
-    if (value === undefined || !tokens.rotate(value.key, value.former)) {
+    if (value === undefined) {
       return;
     }
+    const isReplaced = tokens.rotate(value.key, value.former);
+    endWithdrawnKeys();
+    if (!isReplaced) {
+      return;
+    }
+    // The time of the replaced key is counted in seconds.
+    after(replacedKeyMs + 1_000, endWithdrawnKeys, { unref: true });
     logger.info({}, 'the key for tokens has changed: agents log in anew within 4 minutes, old tokens count for 5');
     server.renewLogins(renewLoginsMs);
   };

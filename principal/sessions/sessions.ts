@@ -1,5 +1,5 @@
 import type { HubSync, Message } from '../../lib/argocd/index.ts';
-import { type AgentIdentity, type AgentMode, AuthError, fingerprintOf } from '../../lib/auth/index.ts';
+import { type AgentIdentity, type AgentMode, AuthError } from '../../lib/auth/index.ts';
 import {
   adaptStream,
   ConnectionObserver,
@@ -58,18 +58,6 @@ export class Sessions {
 
   constructor(options: SessionsOptions) {
     this.#options = options;
-  }
-
-  /** Ends the streams of agents whose certificate is blocked. */
-  disconnectBlocked(isBlocked: (fingerprint: string) => boolean): void {
-    for (const { session } of this.#options.open.all()) {
-      const { certificate } = session.peer;
-      if (certificate === undefined || !isBlocked(fingerprintOf(certificate))) {
-        continue;
-      }
-      this.#options.logger.warn({ agent: session.agent }, 'the certificate of a connected agent was blocked');
-      session.stream.close('the client certificate is on the blocklist');
-    }
   }
 
   /**

@@ -7,8 +7,8 @@ const lookMs = 60_000;
 const lastShare = 0.1;
 
 /**
- * Looks, near the end of the certificate that a connection was opened with, for a renewed one. A stream may outlive its
- * certificate; to change over in time is better than to be found without a valid one when the connection breaks.
+ * Looks, near the end of the certificate that a connection was opened with, for a renewed one. A principal ends
+ * the connection with its certificate, one of argocd-agent refuses further calls: to change over in time is better.
  */
 export class CertificateWatch {
   readonly #timer: NodeJS.Timeout | undefined;

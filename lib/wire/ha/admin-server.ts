@@ -5,6 +5,7 @@ import {
   PromoteResponse,
 } from '../../../proto/gen/haadminapi/haadmin.ts';
 import type { Logger } from '../../base/index.ts';
+import { OpenConnections } from '../../credentials/index.ts';
 import { defaultConnectionLimits } from '../grpc/server/connection-rate.ts';
 import { listenGrpc } from '../grpc/server/server.ts';
 import { grpcStatus } from '../grpc/status.ts';
@@ -40,6 +41,7 @@ export async function serveHaAdmin(options: {
     limits: defaultConnectionLimits,
     maxReceivingBytes: 1024 * 1024,
     messageMs: 15_000,
+    certified: new OpenConnections({ logger }).port('administration'),
     logger,
     refused: () => undefined,
     serve(call, connection) {

@@ -1,7 +1,7 @@
-import type { X509Certificate } from 'node:crypto';
 import { PushSummary } from '../../../proto/gen/eventstreamapi/eventstream.ts';
 import { VersionResponse } from '../../../proto/gen/versionapi/version.ts';
-import type { AgentIdentity, ClientInfo } from '../../auth/index.ts';
+import { type AgentIdentity, AuthError, type ClientInfo } from '../../auth/index.ts';
+import { type CertificateProblem, OpenConnections } from '../../credentials/index.ts';
 import { parseTraceparent } from '../../tracing/index.ts';
 import { defaultConnectionLimits } from '../grpc/server/connection-rate.ts';
 import { clientOf, listenGrpc, type ServerConnection } from '../grpc/server/server.ts';
@@ -44,14 +44,14 @@ const certificateHint =
  * agents of any version are accepted; a bad client certificate is answered with a reason; a newer stream of an agent ends
  * the older one; an invalid message is skipped instead of ending the stream.
  *
- * A stream may outlive the client certificate of its connection, as with argocd-agent's principal, whose agents do not
- * reconnect with a new one; no further call is accepted on such a connection. A certificate that must stop to count at once
- * belongs on the blocklist.
+ * A connection ends as soon as its client certificate does not count any more: it has expired, it is blocked, or its authority
+ * is not trusted. With argocd-agent's principal a stream may outlive its certificate; its agents come back from either.
  *
  * @throws when the port cannot be used or the TLS material is unusable
  */
 export async function serveWire(options: WireServerOptions): Promise<WireServer> {
-  const server = new AgentService(options);
+  const connections = options.connections ?? new OpenConnections({ logger: options.logger });
+  const server = new AgentService({ ...options, connections });
   const timeouts = { ...defaultTimeouts, ...options.timeouts };
   const listener = await listenGrpc({
     ...(options.address === undefined ? undefined : { address: options.address }),
@@ -65,6 +65,7 @@ export async function serveWire(options: WireServerOptions): Promise<WireServer>
       options.maxReceivingBytes ?? Math.max(minReceivingBytes, 2 * (options.maxMessageBytes ?? defaultMaxMessageBytes)),
     messageMs: timeouts.messageMs,
     idleMs: timeouts.idleMs,
+    certified: connections.port('agents'),
     logger: options.logger,
     refused: (reason, peer) => options.refused?.(reason, peer),
     serve: (call, connection) => server.serve(call, connection),
@@ -92,13 +93,13 @@ interface OpenStream {
 
 /** The methods that agents call, and the streams that they have open. */
 class AgentService {
-  readonly #options: WireServerOptions;
+  readonly #options: WireServerOptions & { readonly connections: OpenConnections };
   readonly #authCalls: AuthCalls;
   readonly #sessions = new Map<string, OpenStream>();
   readonly #streams = new AgentRate();
   readonly #open = new OpenCalls();
 
-  constructor(options: WireServerOptions) {
+  constructor(options: WireServerOptions & { readonly connections: OpenConnections }) {
     this.#options = options;
     this.#authCalls = new AuthCalls(options);
   }
@@ -134,12 +135,14 @@ class AgentService {
     const peer = peerOf(call, connection);
     const { enrolment } = this.#options;
     const mayLackCertificate = call.path === paths.enroll && enrolment !== undefined;
-    const problem = mayLackCertificate ? undefined : this.#certificateProblem(connection);
-    if (problem !== undefined) {
-      const about = { peer: connection.address, call: shortened(call.path), hint: certificateHint };
-      this.#options.logger.warn(about, `An agent is turned away: ${problem}`);
-      this.#options.refused?.('certificate', peer);
-      call.finish(grpcStatus.unauthenticated, `client certificate rejected: ${problem}`);
+    const problem = this.#certificateProblem(connection);
+    if (problem !== undefined && !(mayLackCertificate && problem.code === 'certificate')) {
+      const { code, reason } = problem;
+      const hint = code === 'revoked' ? new AuthError(code, reason).hint : certificateHint;
+      const about = { peer: connection.address, call: shortened(call.path), hint };
+      this.#options.logger.warn(about, `An agent is turned away: ${reason}`);
+      this.#options.refused?.(code, peer);
+      call.finish(grpcStatus.unauthenticated, `client certificate rejected: ${reason}`);
       return;
     }
     const { requestMs } = { ...defaultTimeouts, ...this.#options.timeouts };
@@ -205,12 +208,10 @@ class AgentService {
     return VersionResponse.encode({ version: `argocd-agent-${this.#options.version}` }).finish();
   }
 
-  #certificateProblem(connection: ServerConnection): string | undefined {
+  #certificateProblem(connection: ServerConnection): CertificateProblem | undefined {
     const { tls } = this.#options;
-    if (tls === 'plaintext' || !tls.requireClientCertificate) {
-      return undefined;
-    }
-    return connection.certificateProblem ?? expiry(connection.certificate);
+    const isRequired = tls !== 'plaintext' && tls.requireClientCertificate === true;
+    return isRequired || connection.certificate !== undefined ? connection.certificateProblem() : undefined;
   }
 
   #withIdentity(
@@ -244,6 +245,8 @@ class AgentService {
       this.#options.logger.warn({ agent, peer, call: call.path }, `A call of an agent is refused: ${refusal}`);
       throw new GrpcError(grpcStatus.unavailable, refusal);
     }
+    const end = (reason: string) => call.finish(grpcStatus.unavailable, reason);
+    call.onOver(this.#options.connections.used(agent, end, call.header('authorization')));
     connection.authenticated();
   }
 
@@ -372,14 +375,6 @@ function isSameClient(one: ServerConnection, other: ServerConnection): boolean {
     return one === other;
   }
   return one.certificate?.fingerprint256 === other.certificate?.fingerprint256;
-}
-
-/** A connection may outlive the certificate that opened it. */
-function expiry(certificate: X509Certificate | undefined): string | undefined {
-  if (certificate === undefined || certificate.validToDate.getTime() > Date.now()) {
-    return undefined;
-  }
-  return `the certificate expired on ${certificate.validTo}`;
 }
 
 function peerOf(call: ServerCall, connection: ServerConnection): ClientInfo {

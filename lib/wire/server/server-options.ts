@@ -1,6 +1,7 @@
 import type { CertificateResponse } from '../../../proto/gen/enrolmentapi/enrolment.ts';
 import type { AgentIdentity, AuthErrorCode, AuthRequest, ClientInfo, Login, TokenAuthority } from '../../auth/index.ts';
 import type { Logger } from '../../base/index.ts';
+import type { OpenConnections } from '../../credentials/index.ts';
 import type { Tracer } from '../../tracing/index.ts';
 import type { ConnectionLimits } from '../grpc/server/connection-rate.ts';
 import type { ConnectionRefusal } from '../grpc/server/listener.ts';
@@ -43,7 +44,7 @@ export interface WireServerOptions {
   authenticate(request: AuthRequest, peer: ClientInfo): Promise<Login>;
   /** Called after an agent got tokens, with its description of itself. */
   authenticated?(identity: AgentIdentity, request: AuthRequest, peer: ClientInfo): void | Promise<void>;
-  /** A last check of every call with a valid token and of every token refresh (blocklist, removed agent). Throws AuthError. */
+  /** A last check of every call with a valid token and of every token refresh (mode, removed agent). Throws AuthError. */
   authorize?(identity: AgentIdentity, peer: ClientInfo): void | Promise<void>;
   /** Called when a client was refused. */
   refused?(reason: RefusalReason, peer: Pick<ClientInfo, 'address'>): void;
@@ -51,6 +52,8 @@ export interface WireServerOptions {
   called?(call: ObservedCall): void;
   /** Traces calls, under the spans of the clients that name theirs. Default: none are traced. */
   readonly tracer?: Tracer | undefined;
+  /** Ends connections, and what agents have open, when what proved them does not count any more. Default: one of its own. */
+  readonly connections?: OpenConnections | undefined;
   /** Whether the certificate's common name must be the agent's name. Not checked on plaintext connections. */
   readonly matchCertificateSubject?: boolean;
   /** Why no agent may connect now, undefined if they may. Agents see `Unavailable` and try again. */
@@ -95,7 +98,10 @@ export interface WireServerOptions {
 /** A running server. */
 export interface WireServer {
   readonly port: number;
-  /** New connections use this material from now on; open ones stay. Throws when it is unusable, and keeps the old. */
+  /**
+   * New connections use this material from now on; open ones stay while their certificates count. Throws when it is unusable, and
+   * keeps the old.
+   */
   setTls(tls: ServerTls): void;
   /** The agents that have a stream now. */
   connectedAgents(): string[];

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { SignJWT } from 'jose';
+import { OpenConnections } from '../../../lib/credentials/index.ts';
 import type { ConfigMap, Secret } from '../../../lib/kube/index.ts';
 import { PageAccess } from '../access/page-access.ts';
 import type { TrustedProxies } from '../access/page-viewers.ts';
@@ -124,6 +125,7 @@ export async function serveMadeUpFleet(
     path,
     tls: 'plaintext',
     handler: (request, response) => page.handle(request, response),
+    certified: new OpenConnections({ logger }).port('fleet page'),
     logger,
   });
   return {

@@ -1,6 +1,7 @@
 import type { X509Certificate } from 'node:crypto';
 import { AuthError, type TokenAuthority } from '../../../lib/auth/index.ts';
 import { isDnsLabel } from '../../../lib/base/index.ts';
+import type { SocketCertificate } from '../../../lib/credentials/index.ts';
 
 /** A refused caller of the resource proxy. */
 export class CallerRefusedError extends Error {
@@ -20,15 +21,9 @@ export class CallerRefusedError extends Error {
  */
 export class CallerNames {
   readonly #tokens: Pick<TokenAuthority, 'verifyResourceProxy'>;
-  readonly #isBlocked: (certificate: X509Certificate) => boolean;
 
-  /** @param isBlocked whether the certificate is on the blocklist */
-  constructor(
-    tokens: Pick<TokenAuthority, 'verifyResourceProxy'>,
-    isBlocked: (certificate: X509Certificate) => boolean,
-  ) {
+  constructor(tokens: Pick<TokenAuthority, 'verifyResourceProxy'>) {
     this.#tokens = tokens;
-    this.#isBlocked = isBlocked;
   }
 
   /**
@@ -38,16 +33,15 @@ export class CallerNames {
    */
   async agentOf(caller: {
     readonly authorization: string | undefined;
-    readonly certificate: X509Certificate | undefined;
+    readonly certified: Pick<SocketCertificate, 'certificate' | 'problem'> | undefined;
     readonly url?: string | undefined;
   }): Promise<string> {
-    const { authorization = '', certificate, url = '' } = caller;
-    if (certificate === undefined || this.#isBlocked(certificate)) {
+    const { authorization = '', certified, url = '' } = caller;
+    if (certified === undefined || certified.problem() !== undefined) {
       throw new CallerRefusedError(401, 'authentication failed');
     }
-    const name = authorization.startsWith('Bearer ')
-      ? await this.#ofToken(authorization.slice('Bearer '.length))
-      : commonNameOf(certificate);
+    const token = bearerOf(authorization);
+    const name = token !== undefined ? await this.#ofToken(token) : commonNameOf(certified.certificate);
     if (name === '') {
       throw new CallerRefusedError(401, 'authentication failed');
     }
@@ -72,6 +66,11 @@ export class CallerNames {
       throw new CallerRefusedError(401, 'authentication failed');
     }
   }
+}
+
+/** The token of a header `Authorization`; undefined when it holds none. */
+export function bearerOf(authorization = ''): string | undefined {
+  return authorization.startsWith('Bearer ') ? authorization.slice('Bearer '.length) : undefined;
 }
 
 /** The agents that the query of a URL names; mostly none. */

@@ -1,11 +1,13 @@
+import type { EventEmitter } from 'node:events';
 import type { IncomingMessage } from 'node:http';
-import { TLSSocket, Server as TlsServer } from 'node:tls';
+import type { Server } from 'node:https';
+import { certifySockets, type OpenConnections, type SocketCertificate } from '../../../lib/credentials/index.ts';
 import { boundedServer, type HttpLimits } from '../../../lib/http/index.ts';
 import { FatalError } from '../../../lib/ops/index.ts';
 import { type ServerTls, secureContextOptions, useTls } from '../../../lib/wire/index.ts';
 import { isWebSocket } from '../terminals/upgrade.ts';
 import { type AgentApi, serveRequest, serveTerminal } from './agent-api.ts';
-import type { CallerNames } from './callers.ts';
+import { bearerOf, type CallerNames } from './callers.ts';
 import { answerUnserved } from './raw-answers.ts';
 
 /** Options of the resource proxy. */
@@ -14,12 +16,14 @@ export interface ResourceProxyOptions extends Omit<AgentApi, 'understands'> {
   readonly host: string;
   readonly tls: ServerTls;
   readonly callers: CallerNames;
+  /** Ends connections when what proved their callers does not count any more. */
+  readonly connections: OpenConnections;
 }
 
 /** A running proxy. */
 export interface ResourceProxy {
   readonly port: number;
-  /** New connections use this material from now on. */
+  /** New connections use this material from now on; open ones stay while their certificates count. */
   setTls(tls: ServerTls): void;
   close(): Promise<void>;
 }
@@ -46,7 +50,8 @@ const limits: HttpLimits = {
 export async function serveResourceProxy(options: ResourceProxyOptions): Promise<ResourceProxy> {
   const { logger, host, port } = options;
   const api: AgentApi = { ...options, understands: new Set() };
-  const callerOf = (request: IncomingMessage) => () => agentOf(options, request);
+  const callerOf = (request: IncomingMessage, ending: EventEmitter) => () =>
+    agentOf(options, request, certificateOf(request.socket), ending);
   const bounded = boundedServer(
     {
       what: 'the resource proxy',
@@ -67,12 +72,20 @@ export async function serveResourceProxy(options: ResourceProxyOptions): Promise
       },
       logger,
     },
-    (request, response) => void serveRequest(api, callerOf(request), request, response),
+    (request, response) => void serveRequest(api, callerOf(request, response), request, response),
   );
-  const { server } = bounded;
-  const follow = (tls: ServerTls) => server instanceof TlsServer && useTls(server, tls);
-  follow(options.tls);
-  server.on('upgrade', (request, socket, head) => void serveTerminal(api, callerOf(request), request, socket, head));
+  // It was made with TLS.
+  const server = bounded.server as Server;
+  const certified = options.connections.port('resource proxy');
+  const use = (tls: ServerTls) => {
+    useTls(server, tls);
+    certified.trust(tls.clientCa);
+  };
+  use(options.tls);
+  const certificateOf = certifySockets(server, certified);
+  server.on('upgrade', (request, socket, head) => {
+    void serveTerminal(api, callerOf(request, socket), request, socket, head);
+  });
   server.on('tlsClientError', (error, socket) => {
     logger.debug({ error }, 'a TLS handshake with the resource proxy failed');
     socket.destroy();
@@ -84,7 +97,7 @@ export async function serveResourceProxy(options: ResourceProxyOptions): Promise
   server.on('error', (error) => logger.error({ error }, 'the listener of the resource proxy failed'));
   return {
     port: listening,
-    setTls: follow,
+    setTls: use,
     close: async () => {
       const closed = bounded.close();
       // Connections that were upgraded are not among these.
@@ -94,16 +107,25 @@ export async function serveResourceProxy(options: ResourceProxyOptions): Promise
   };
 }
 
-/** The agent that the caller speaks for. @throws CallerRefusedError */
+/**
+ * The agent that the caller speaks for, for as long as it may.
+ * @param ending emits `close` when the request has ended
+ * @throws CallerRefusedError
+ */
 async function agentOf(
-  { callers, metrics }: ResourceProxyOptions,
+  { callers, connections, metrics }: ResourceProxyOptions,
   { headers, socket, url }: IncomingMessage,
+  certified: SocketCertificate | undefined,
+  ending: EventEmitter,
 ): Promise<string> {
-  const agent = await callers.agentOf({
-    authorization: headers.authorization,
-    certificate: socket instanceof TLSSocket ? socket.getPeerX509Certificate() : undefined,
-    url,
-  });
+  const { authorization } = headers;
+  const agent = await callers.agentOf({ authorization, certified, url });
+  if (!socket.destroyed) {
+    ending.once(
+      'close',
+      connections.used(agent, () => socket.destroy(), bearerOf(authorization)),
+    );
+  }
   metrics.request(agent);
   return agent;
 }

@@ -1,9 +1,9 @@
-import { fingerprintOf, type TokenAuthority } from '../../../lib/auth/index.ts';
+import type { TokenAuthority } from '../../../lib/auth/index.ts';
 import { aborted, type Logger, splitHostPort } from '../../../lib/base/index.ts';
+import type { OpenConnections } from '../../../lib/credentials/index.ts';
 import type { ServerTls } from '../../../lib/wire/index.ts';
 import type { PrincipalCaches } from '../../caches.ts';
 import type { PrincipalCredentials } from '../../credentials.ts';
-import type { Blocklist } from '../../sessions/blocklist.ts';
 import type { PrincipalSettings } from '../../settings.ts';
 import type { AuditRecord } from '../audit-record.ts';
 import { firstMaterial } from '../key-material.ts';
@@ -21,14 +21,14 @@ export async function proxyResources(options: {
   caches: Pick<PrincipalCaches, 'Secrets'>;
   live: LiveAccess;
   tokens: TokenAuthority;
-  blocklist: Blocklist;
+  connections: OpenConnections;
   metrics: ResourceProxyMetrics;
   /** Gets every request when it has ended. */
   audit: ((record: AuditRecord) => void) | undefined;
   logger: Logger;
   signal: AbortSignal;
 }): Promise<void> {
-  const { settings, credentials, caches, live, tokens, blocklist, metrics, logger, signal } = options;
+  const { settings, credentials, caches, live, tokens, connections, metrics, logger, signal } = options;
   const { resourceProxy, resourceProxyTrust } = credentials;
   const address = splitHostPort(settings.flags['resource-proxy-listen']);
   if (resourceProxy === undefined || resourceProxyTrust === undefined || address === undefined) {
@@ -54,7 +54,7 @@ export async function proxyResources(options: {
     address,
     tls,
     tokens,
-    isBlocked: (certificate) => blocklist.has(fingerprintOf(certificate)),
+    connections,
     terminalIdleMs: settings.flags['terminal-idle-timeout'],
     metrics,
     audit: options.audit,

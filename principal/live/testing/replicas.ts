@@ -1,5 +1,6 @@
 import { Registry } from 'prom-client';
 import { TokenAuthority } from '../../../lib/auth/index.ts';
+import { OpenConnections } from '../../../lib/credentials/index.ts';
 import { createLogger } from '../../../lib/ops/index.ts';
 import { createAuthority, generateJwtKey, issueCertificate, type KeyCertificate } from '../../../lib/pki/index.ts';
 import type { WireEvent } from '../../../lib/wire/index.ts';
@@ -152,7 +153,7 @@ export async function playReplica(held: HeldAgents, identity: string, callers: C
     address: { host: '127.0.0.1', port: 0 },
     tls: { cert: server.certificate, key: server.key, clientCa: authority.certificate },
     tokens: TokenAuthority.fromPem(await generateJwtKey(2048)),
-    isBlocked: () => false,
+    connections: new OpenConnections({ logger }),
     terminalIdleMs: 0,
     metrics: { request: () => undefined, failed: (_agent, reason) => failures.push(reason) },
     audit: undefined,

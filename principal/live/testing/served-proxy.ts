@@ -1,4 +1,5 @@
 import { TokenAuthority } from '../../../lib/auth/index.ts';
+import { OpenConnections } from '../../../lib/credentials/index.ts';
 import { createLogger } from '../../../lib/ops/index.ts';
 import { createAuthority, generateJwtKey, issueCertificate, type KeyCertificate } from '../../../lib/pki/index.ts';
 import { CallerNames } from '../resources/callers.ts';
@@ -17,6 +18,7 @@ export interface ServedProxy {
 export async function serveProxy(
   agents: Pick<ResourceProxyOptions, 'exchange' | 'bodies' | 'send' | 'isConnected' | 'connected' | 'audit'>,
 ): Promise<ServedProxy> {
+  const logger = createLogger({ level: 'fatal' });
   const authority = await createAuthority({ commonName: 'ca' });
   const server = await issueCertificate({ authority, commonName: 'proxy', hosts: ['127.0.0.1'], usages: ['server'] });
   const client = await issueCertificate({ authority, commonName: 'edge', usages: ['client'] });
@@ -24,12 +26,13 @@ export async function serveProxy(
     host: '127.0.0.1',
     port: 0,
     tls: { cert: server.certificate, key: server.key, clientCa: authority.certificate },
-    callers: new CallerNames(TokenAuthority.fromPem(await generateJwtKey(2048)), () => false),
+    callers: new CallerNames(TokenAuthority.fromPem(await generateJwtKey(2048))),
+    connections: new OpenConnections({ logger }),
     ...agents,
     terminals: new TerminalSessions(),
     terminalIdleMs: 0,
     metrics: { request: () => undefined, failed: () => undefined },
-    logger: createLogger({ level: 'fatal' }),
+    logger,
   });
   return { proxy, authority, client };
 }

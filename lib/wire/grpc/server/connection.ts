@@ -2,7 +2,10 @@ import type { X509Certificate } from 'node:crypto';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { TLSSocket } from 'node:tls';
-import { hostPort, networkOf, plainAddress } from '../../../base/index.ts';
+import { hostPort, plainAddress } from '../../../base/index.ts';
+import type { Judgement, SocketCertificate } from '../../../credentials/index.ts';
+import { grpcStatus } from '../status.ts';
+import type { ServerCall } from './server-call.ts';
 
 /** A client's connection. */
 export interface ServerConnection {
@@ -11,8 +14,8 @@ export interface ServerConnection {
   readonly encrypted: boolean;
   /** Present when the client sent a certificate and it was verified. */
   readonly certificate?: X509Certificate;
-  /** Why the requested certificate is missing or invalid; undefined when there is one and it is valid. */
-  readonly certificateProblem?: string;
+  /** Why the requested certificate is missing, or does not count now; undefined while there is one that does. */
+  readonly certificateProblem: Judgement;
   /** Whether all calls of a client come over one connection (HTTP/2), not each over one of its own. */
   readonly isShared: boolean;
   /** Whether a call has authenticated. */
@@ -21,28 +24,6 @@ export interface ServerConnection {
   authenticated(): void;
   /** Calls back when the connection has closed, at once if it has already. */
   onClose(listener: () => void): void;
-}
-
-const strangerMark = 'stranger ';
-
-/**
- * The client that a connection belongs to, as far as that is known: who shares the server's time with whom. The connections of a
- * network that have shown neither a certificate nor a login are one client, a stranger: otherwise each would be one of its own.
- */
-export function clientOf({
-  certificate,
-  address,
-  isAuthenticated,
-}: Pick<ServerConnection, 'certificate' | 'address' | 'isAuthenticated'>): string {
-  if (certificate !== undefined) {
-    return certificate.fingerprint256;
-  }
-  return isAuthenticated ? address : `${strangerMark}${networkOf(address.slice(0, address.lastIndexOf(':')))}`;
-}
-
-/** Whether a client of {@link clientOf} is one that has shown nothing. */
-export function isStranger(client: string): boolean {
-  return client.startsWith(strangerMark);
 }
 
 /** See {@link ServerConnection.onClose}. */
@@ -56,23 +37,49 @@ export function onSocketClose(socket: Duplex): ServerConnection['onClose'] {
   };
 }
 
-/** The known facts about the peer of a socket. */
+/**
+ * The known facts about the peer of a socket.
+ * @param certified its certificate, when one was verified
+ */
 export function describePeer(
   socket: Socket,
+  certified: SocketCertificate | undefined,
 ): Pick<ServerConnection, 'address' | 'encrypted' | 'certificate' | 'certificateProblem'> {
   const address = remoteAddressOf(socket);
   if (!(socket instanceof TLSSocket)) {
-    return { address, encrypted: false };
+    return { address, encrypted: false, certificateProblem: () => undefined };
+  }
+  if (certified !== undefined) {
+    return { address, encrypted: true, certificate: certified.certificate, certificateProblem: certified.problem };
   }
   const certificate = socket.getPeerX509Certificate();
-  if (certificate === undefined) {
-    return { address, encrypted: true, certificateProblem: 'the client presented no certificate' };
+  const reason =
+    certificate === undefined
+      ? 'the client presented no certificate'
+      : certificateProblem(String(socket.authorizationError), certificate);
+  return { address, encrypted: true, certificateProblem: () => ({ code: 'certificate', reason }) };
+}
+
+/** How long a connection that is ended may take to tell its client why. */
+const farewellMs = 100;
+
+/** The calls of a connection, which all end with it. */
+export class ConnectionCalls {
+  readonly #calls = new Set<ServerCall>();
+
+  /** A call has begun. */
+  began(call: ServerCall): void {
+    this.#calls.add(call);
+    call.onOver(() => this.#calls.delete(call));
   }
-  if (socket.authorized) {
-    return { address, encrypted: true, certificate };
+
+  /** Ends all calls, with a status that every agent comes back from, and then the connection. */
+  end(reason: string, destroy: () => void): void {
+    for (const call of [...this.#calls]) {
+      call.finish(grpcStatus.unavailable, reason);
+    }
+    setTimeout(destroy, farewellMs).unref();
   }
-  const reason = certificateProblem(String(socket.authorizationError), certificate);
-  return { address, encrypted: true, certificateProblem: reason };
 }
 
 /** `address:port` of the other end of a socket; an IPv6 address is in brackets. */

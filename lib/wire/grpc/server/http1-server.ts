@@ -2,10 +2,18 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Logger } from '../../../base/index.ts';
+import type { SocketCertificate } from '../../../credentials/index.ts';
 import { limitRequests, RefusalLog } from '../../../http/index.ts';
 import type { KeepaliveTiming } from '../keepalive.ts';
 import { webSocketProtocol } from '../websocket-frames.ts';
-import { describePeer, Idleness, onSocketClose, remoteAddressOf, type ServerConnection } from './connection.ts';
+import {
+  ConnectionCalls,
+  describePeer,
+  Idleness,
+  onSocketClose,
+  remoteAddressOf,
+  type ServerConnection,
+} from './connection.ts';
 import { Http1ServerChannel } from './http1-channel.ts';
 import type { ReceiveBudget } from './receive-budget.ts';
 import { ServerCall } from './server-call.ts';
@@ -19,7 +27,8 @@ const requestCaps = { requestsUnderWay: 2, stallMs: 0 };
 
 /** Serves connections that speak HTTP/1.1. */
 export interface Http1Server {
-  take(socket: Socket): void;
+  /** @param certified the client's certificate, when one was verified */
+  take(socket: Socket, certified: SocketCertificate | undefined): void;
   /** Ends the connections that have no call. */
   closeIdle(): void;
 }
@@ -27,6 +36,7 @@ export interface Http1Server {
 interface OpenConnection {
   readonly idleness: Idleness;
   readonly connection: ServerConnection;
+  readonly calls: ConnectionCalls;
 }
 
 /**
@@ -58,7 +68,9 @@ export function createHttp1Server(options: {
     }
     open.idleness.callBegan();
     options.called(socket as Socket);
-    options.serve(new ServerCall(channel, options.budget), open.connection);
+    const call = new ServerCall(channel, options.budget);
+    open.calls.began(call);
+    options.serve(call, open.connection);
   };
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     if (!isGrpc(request)) {
@@ -90,11 +102,11 @@ export function createHttp1Server(options: {
   limitRequests(server, requestCaps, new RefusalLog('agents over HTTP/1.1', logger));
 
   return {
-    take(socket) {
+    take(socket, certified) {
       const idleness = new Idleness(options.idleMs, () => socket.destroy());
       let isAuthenticated = false;
       const connection: ServerConnection = {
-        ...describePeer(socket),
+        ...describePeer(socket, certified),
         isShared: false,
         onClose: onSocketClose(socket),
         get isAuthenticated() {
@@ -105,7 +117,9 @@ export function createHttp1Server(options: {
           options.authenticated(socket);
         },
       };
-      connections.set(socket, { idleness, connection });
+      const calls = new ConnectionCalls();
+      certified?.endWith((reason) => calls.end(reason, () => socket.destroy()));
+      connections.set(socket, { idleness, connection, calls });
       socket.once('close', () => {
         idleness.stop();
         connections.delete(socket);

@@ -7,9 +7,10 @@ import {
 } from 'node:http2';
 import type { Socket } from 'node:net';
 import type { Logger } from '../../../base/index.ts';
+import type { SocketCertificate } from '../../../credentials/index.ts';
 import { type KeepaliveTiming, watchSession } from '../keepalive.ts';
 import { connectionWindowBytes, sessionMemoryMegabytes, streamWindowBytes } from '../windows.ts';
-import { describePeer, Idleness, onSocketClose, type ServerConnection } from './connection.ts';
+import { ConnectionCalls, describePeer, Idleness, onSocketClose, type ServerConnection } from './connection.ts';
 import { watchPings } from './ping-policy.ts';
 import type { ReceiveBudget } from './receive-budget.ts';
 import { ServerCall } from './server-call.ts';
@@ -41,6 +42,8 @@ export function serveHttp2(
     readonly minPingIntervalMs: number | undefined;
     readonly idleMs: number;
     readonly budget: ReceiveBudget;
+    /** The client's certificate, when one was verified. */
+    readonly certified: SocketCertificate | undefined;
     readonly logger: Logger;
     /** A call has come in. */
     called(): void;
@@ -49,7 +52,7 @@ export function serveHttp2(
     serve(call: ServerCall, connection: ServerConnection): void;
   },
 ): Http2Connection {
-  const { logger } = options;
+  const { logger, certified } = options;
   const session = performServerHandshake(socket, {
     settings: {
       initialWindowSize: streamWindowBytes,
@@ -60,7 +63,7 @@ export function serveHttp2(
   });
   let isAuthenticated = false;
   const connection: ServerConnection = {
-    ...describePeer(socket),
+    ...describePeer(socket, certified),
     isShared: true,
     onClose: onSocketClose(socket),
     get isAuthenticated() {
@@ -77,6 +80,11 @@ export function serveHttp2(
       options.authenticated();
     },
   };
+  const calls = new ConnectionCalls();
+  certified?.endWith((reason) => {
+    calls.end(reason, () => session.destroy());
+    session.close();
+  });
   const about = { peer: connection.address };
   const stopWatching = watchSession(session, options.keepalive, () =>
     logger.warn(about, 'A connection does not answer any more and is cut off'),
@@ -99,7 +107,9 @@ export function serveHttp2(
     stream.once('close', () => idleness.callEnded());
     const channel = new Http2ServerChannel(stream, headers, pings.written);
     if (isGrpc(headers)) {
-      options.serve(new ServerCall(channel, options.budget), connection);
+      const call = new ServerCall(channel, options.budget);
+      calls.began(call);
+      options.serve(call, connection);
     } else {
       channel.refuseContent();
     }

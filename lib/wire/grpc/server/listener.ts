@@ -1,6 +1,7 @@
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { createServer as createTlsServer, type TLSSocket, type Server as TlsServer } from 'node:tls';
 import type { Logger } from '../../../base/index.ts';
+import { type CertifiedPort, certifySockets, type SocketCertificate } from '../../../credentials/index.ts';
 import type { ServerTls } from '../../tls.ts';
 import { remoteAddressOf } from './connection.ts';
 import { type ConnectionLimits, ConnectionRate } from './connection-rate.ts';
@@ -56,8 +57,11 @@ export async function listenForConnections(options: {
   readonly idleMs: number;
   readonly limits: ConnectionLimits;
   readonly logger: Logger;
+  /** Watches the certificates of clients. */
+  readonly certified: CertifiedPort;
   refused(reason: ConnectionRefusal, peer: { readonly address: string }): void;
-  accept(socket: Socket, version: HttpVersion): void;
+  /** @param certified the client's certificate, when one was verified */
+  accept(socket: Socket, version: HttpVersion, certified: SocketCertificate | undefined): void;
 }): Promise<ConnectionListener> {
   const { limits, logger, tls, http1 } = options;
   const rate = new ConnectionRate(limits);
@@ -98,13 +102,14 @@ export async function listenForConnections(options: {
   };
 
   const tlsServer = tls === 'plaintext' ? undefined : createTlsListener(tls, http1, options.idleMs);
+  options.certified.trust(tls === 'plaintext' ? undefined : tls.clientCa);
   const accept = (socket: Socket) => {
     if (tlsServer !== undefined) {
       tlsServer.emit('connection', socket);
     } else if (!http1) {
-      options.accept(socket, 'h2');
+      options.accept(socket, 'h2', undefined);
     } else {
-      sniff(socket, options.idleMs, (version) => options.accept(socket, version));
+      sniff(socket, options.idleMs, (version) => options.accept(socket, version, undefined));
     }
   };
   const server = createServer({ noDelay: true, keepAlive: true, keepAliveInitialDelay: 30_000 }, (socket) => {
@@ -147,15 +152,16 @@ export async function listenForConnections(options: {
     }
   });
   if (tlsServer !== undefined) {
+    const certificateOf = certifySockets(tlsServer, options.certified);
     logTlsFailures(tlsServer, logger);
     // Node.js reports a handshake that takes too long, and leaves it to the server to end the connection.
     tlsServer.on('tlsClientError', (_error, socket) => socket.destroy());
     tlsServer.on('secureConnection', (socket: TLSSocket) => {
       socket.on('error', () => undefined);
       if (socket.alpnProtocol === 'h2') {
-        options.accept(socket, 'h2');
+        options.accept(socket, 'h2', certificateOf(socket));
       } else if (http1) {
-        options.accept(socket, 'http/1.1');
+        options.accept(socket, 'http/1.1', certificateOf(socket));
       } else {
         logger.warn({ peer: remoteAddressOf(socket) }, 'A client does not speak HTTP/2 (ALPN h2) and is turned away');
         socket.destroy();
@@ -179,6 +185,7 @@ export async function listenForConnections(options: {
         throw new Error('A plaintext server takes no certificates');
       }
       useTls(tlsServer, next);
+      options.certified.trust(next.clientCa);
     },
     called(socket) {
       const connection = connections.get(remoteAddressOf(socket));

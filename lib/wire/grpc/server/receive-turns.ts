@@ -1,5 +1,5 @@
 import { FairTurns, type TurnLimits } from '../../../base/index.ts';
-import { isStranger } from './connection.ts';
+import { isStranger } from './client-of.ts';
 
 /**
  * How much is read in one turn of the event loop. The work on a message goes on after it was delivered, so a turn has few

@@ -1,8 +1,10 @@
 import type { Logger } from '../../../base/index.ts';
+import type { CertifiedPort } from '../../../credentials/index.ts';
 import type { ServerTls } from '../../tls.ts';
 import type { KeepaliveTiming } from '../keepalive.ts';
 import { grpcStatus } from '../status.ts';
-import { clientOf, type ServerConnection } from './connection.ts';
+import { clientOf } from './client-of.ts';
+import type { ServerConnection } from './connection.ts';
 import type { ConnectionLimits } from './connection-rate.ts';
 import { createHttp1Server } from './http1-server.ts';
 import { type Http2Connection, serveHttp2 } from './http2-server.ts';
@@ -10,7 +12,8 @@ import { type ConnectionRefusal, listenForConnections } from './listener.ts';
 import { ReceiveBudget } from './receive-budget.ts';
 import type { ServerCall } from './server-call.ts';
 
-export { clientOf, type ServerConnection } from './connection.ts';
+export { clientOf } from './client-of.ts';
+export type { ServerConnection } from './connection.ts';
 
 const shutdownGraceMs = 1000;
 /** What a call costs at least, in ms of the event loop: its stream, and the check of its token, which goes on later. */
@@ -19,7 +22,9 @@ const callMs = 0.3;
 /** A listening gRPC server. */
 export interface GrpcListener {
   readonly port: number;
-  /** Handshakes from now on use the new material, connections stay. Throws when it is unusable. */
+  /**
+   * Handshakes from now on use the new material; connections stay while their certificates count. Throws when it is unusable.
+   */
   setTls(tls: ServerTls): void;
   close(): Promise<void>;
 }
@@ -45,6 +50,8 @@ export async function listenGrpc(options: {
   readonly maxReceivingBytes: number;
   /** How long an incomplete message may take. */
   readonly messageMs: number;
+  /** Watches the certificates of clients. */
+  readonly certified: CertifiedPort;
   readonly logger: Logger;
   /** A connection was not taken. */
   refused(reason: ConnectionRefusal, peer: { readonly address: string }): void;
@@ -86,17 +93,18 @@ export async function listenGrpc(options: {
   });
   const listener = await listenForConnections({
     ...options,
-    accept(socket, version) {
+    accept(socket, version, certified) {
       if (isClosing) {
         socket.destroy();
         return;
       }
       if (version === 'http/1.1') {
-        http1Server.take(socket);
+        http1Server.take(socket, certified);
         return;
       }
       const connection = serveHttp2(socket, {
         ...options,
+        certified,
         budget,
         called: () => listener.called(socket),
         authenticated: () => listener.authenticated(socket),
