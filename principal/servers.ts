@@ -159,14 +159,24 @@ export async function startServers(
 function enrolment(
   { flags: { namespace } }: PrincipalSettings,
   { client, signal }: RunningProgram,
-  { caches, credentials, agents }: PrincipalInputs,
+  { caches, credentials, agents, blocklist }: PrincipalInputs,
   { root: logger }: Loggers,
 ): CertificateIssuer | undefined {
   const { authority, clientTrust: trust } = credentials;
   return (
     authority &&
     trust &&
-    new CertificateIssuer({ client, secrets: caches.Secrets, agents, namespace, authority, trust, logger, signal })
+    new CertificateIssuer({
+      client,
+      secrets: caches.Secrets,
+      agents,
+      isBlocked: (fingerprint) => blocklist.has(fingerprint),
+      namespace,
+      authority,
+      trust,
+      logger,
+      signal,
+    })
   );
 }
 

@@ -1,6 +1,8 @@
+import { X509Certificate } from 'node:crypto';
 import { beforeEach, expect, test, vi } from 'vitest';
 import { MemorySecrets } from '../../e2e/memory/index.ts';
 import { createSigningRequest } from '../../e2e/ocm/signing-request.ts';
+import { until } from '../../lib/base/testing.ts';
 import { createLogger } from '../../lib/ops/index.ts';
 import { createAuthority, inspectCertificate, type KeyCertificate, secretText } from '../../lib/pki/index.ts';
 import { CertificateIssuer } from './certificate-issuer.ts';
@@ -15,12 +17,20 @@ beforeEach(async () => {
   authority ??= await createAuthority({ commonName: 'ca' });
 });
 
-function issuer(options: { mapped?: readonly string[]; authority?: KeyCertificate | undefined; stale?: boolean } = {}) {
-  const { mapped = ['edge'] } = options;
+function issuer(
+  options: {
+    mapped?: readonly string[];
+    authority?: KeyCertificate | undefined;
+    stale?: boolean;
+    blocked?: ReadonlySet<string>;
+  } = {},
+) {
+  const { mapped = ['edge'], blocked = new Set() } = options;
   return new CertificateIssuer({
     client: hub.api,
     secrets: options.stale === true ? staleCache() : hub.api,
     agents: { has: (agent) => mapped.includes(agent) },
+    isBlocked: (fingerprint) => blocked.has(fingerprint),
     namespace,
     authority: { value: 'authority' in options ? options.authority : authority, origin: 'Secret x', problem: 'gone' },
     trust: { value: authority.certificate },
@@ -69,9 +79,78 @@ test.each([false, true])(
     for (const answer of answers.filter(({ status }) => status === 'rejected')) {
       expect(answer).toMatchObject({ reason: { code: 'bad-enrolment', answer: 'its token has been used' } });
     }
-    await expect(principal.enroll(token, winners[0] ?? '')).resolves.toBeTruthy();
+    const first = answers.find(({ status }) => status === 'fulfilled');
+    await expect(principal.enroll(token, winners[0] ?? ''), 'the same certificate').resolves.toEqual(
+      first?.status === 'fulfilled' ? first.value : undefined,
+    );
   },
 );
+
+test('when the certificate for a token is blocked, its key gets no other one', async () => {
+  const token = await tokenOf('edge');
+  const request = await requestOf('edge');
+  const blocked = new Set<string>();
+  const principal = issuer({ blocked });
+  const { certificate } = await principal.enroll(token, request);
+  blocked.add(inspectCertificate(certificate).fingerprint);
+  await expect(principal.enroll(token, request)).rejects.toEqual(
+    refused('the certificate that it got for its token is on the blocklist'),
+  );
+  blocked.clear();
+  await expect(principal.enroll(token, request)).resolves.toMatchObject({ certificate });
+});
+
+test('when the authority is replaced, the key of a token gets a certificate of the new one', async () => {
+  const token = await tokenOf('edge');
+  const request = await requestOf('edge');
+  const { certificate } = await issuer().enroll(token, request);
+  const replaced = issuer({ authority: await createAuthority({ commonName: 'new' }) });
+  const next = await replaced.enroll(token, request);
+  expect(next.certificate).not.toBe(certificate);
+  await expect(replaced.enroll(token, request)).resolves.toEqual(next);
+});
+
+test('a token counts only while its agent has a cluster Secret', async () => {
+  const token = await tokenOf('edge');
+  const request = await requestOf('edge');
+  const mapped = ['edge'];
+  const principal = issuer({ mapped });
+  await principal.enroll(token, request);
+  mapped.pop();
+  await expect(principal.enroll(token, request)).rejects.toEqual(refused('it has no cluster Secret'));
+});
+
+test('a token ends with the first login with its certificate, and with no other login', async () => {
+  const token = await tokenOf('edge');
+  await tokenOf('other');
+  const request = await requestOf('edge');
+  const principal = issuer();
+  const { certificate } = await principal.enroll(token, request);
+  principal.loggedIn('edge', new X509Certificate((await principal.renew('edge', request)).certificate));
+  principal.loggedIn('other', new X509Certificate(certificate));
+  await expect(principal.enroll(token, request)).resolves.toMatchObject({ certificate });
+  principal.loggedIn('edge', new X509Certificate(certificate));
+  await expect(principal.enroll(token, request), 'before the record is gone').rejects.toMatchObject({
+    code: 'bad-enrolment',
+  });
+  await until(() => expect(Object.keys(hub.named(tokensSecret)?.data ?? {})).toEqual(['other']));
+  await expect(issuer().enroll(token, request), 'at another principal').rejects.toEqual(refused(undefined));
+});
+
+test('a token ends with the login also while its record cannot be removed, and the record goes with the next login', async () => {
+  const token = await tokenOf('edge');
+  const request = await requestOf('edge');
+  const principal = issuer();
+  const { certificate } = await principal.enroll(token, request);
+  hub.beforeWrite = () => {
+    throw new Error('the API server is away');
+  };
+  principal.loggedIn('edge', new X509Certificate(certificate));
+  await expect(principal.enroll(token, request)).rejects.toEqual(refused('its token has been used'));
+  hub.beforeWrite = () => undefined;
+  principal.loggedIn('edge', new X509Certificate(certificate));
+  await until(() => expect(Object.keys(hub.named(tokensSecret)?.data ?? {})).toEqual([]));
+});
 
 test('a token is refused when it is not the one that was made', async () => {
   const token = await tokenOf('edge');

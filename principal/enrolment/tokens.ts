@@ -13,6 +13,8 @@ const recordSchema = z.object({
   expires: z.iso.datetime(),
   /** SHA-256 of the public key that has used the token, hex: no other key may. Absent until it is used. */
   key: z.string().optional(),
+  /** The certificate that this key has got, PEM. */
+  certificate: z.string().optional(),
 });
 
 /** What the hub knows of a token. The token itself is only in the agent's manifest. */
@@ -100,17 +102,17 @@ function withoutExpired(secret: Secret): Record<string, null> {
 }
 
 /**
- * Marks a token as used by a key, unless the Secret has changed meanwhile.
+ * Replaces the record of an agent's token, unless the Secret has changed meanwhile; undefined removes it.
  * @throws ApiError `isConflict` when it has changed: read it again
  */
-export async function markUsed(
+export async function putRecord(
   client: Client,
   secret: Secret,
-  use: { readonly agent: string; readonly record: TokenRecord; readonly key: string; readonly signal: AbortSignal },
+  entry: { readonly agent: string; readonly record: TokenRecord | undefined; readonly signal: AbortSignal },
 ): Promise<void> {
-  const { agent, record, key, signal } = use;
+  const { agent, record, signal } = entry;
   const { namespace, name, uid, resourceVersion } = secret.metadata;
-  const patch = { metadata: { uid, resourceVersion }, data: { [agent]: encode({ ...record, key }) } };
+  const patch = { metadata: { uid, resourceVersion }, data: { [agent]: record === undefined ? null : encode(record) } };
   await client.mergePatch(secrets, { ...(namespace && { namespace }), name }, patch, {
     fieldManager: 'argocd-agent-principal',
     signal,

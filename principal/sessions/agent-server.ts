@@ -23,6 +23,7 @@ import {
   type WireServer,
 } from '../../lib/wire/index.ts';
 import type { PrincipalCredentials } from '../credentials.ts';
+import type { CertificateIssuer } from '../enrolment/certificate-issuer.ts';
 import type { PrincipalSettings } from '../settings.ts';
 import type { AgentIntroductions } from './introductions.ts';
 import { checkMode, type ModeSources } from './pinned-mode.ts';
@@ -68,7 +69,7 @@ export async function serveAgents(options: {
   /** Undefined when no request of ours makes an agent open such a stream. */
   live: LiveStreamService | undefined;
   /** Gives certificates to agents; undefined when it does not. */
-  enrolment: CertificateService | undefined;
+  enrolment: (CertificateService & Pick<CertificateIssuer, 'loggedIn'>) | undefined;
   /** Undefined for a principal that is alone. */
   pair?: PairServices | undefined;
   logger: Logger;
@@ -102,9 +103,12 @@ export async function serveAgents(options: {
     principalNamespace: flags.namespace,
     tokens,
     authenticate: (request, peer) => authenticateWith(method, request, peer),
-    authenticated: (identity, request) => {
+    authenticated: (identity, request, { certificate }) => {
       options.introductions.record(identity, request);
       options.loggedIn(identity.agent);
+      if (certificate !== undefined) {
+        options.enrolment?.loggedIn(identity.agent, certificate);
+      }
     },
     authorize: async (identity, peer) => {
       await checkToken(method, identity, peer);
