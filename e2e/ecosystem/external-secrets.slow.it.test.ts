@@ -231,7 +231,7 @@ describe("External Secrets' own controller", { tags: 'external-secrets' }, () =>
       metadata: { namespace, name: 'argocd-agent-tls-blocklist' },
       data: { [made]: 'replaced' },
     });
-    await principal.says(/certificate of a connected agent was blocked/);
+    await principal.says(/open connection is ended: the client certificate is on the blocklist/);
     await agent.says(/Connected to the principal/, { after: renewed });
     // The copy has the labels of External Secrets on the hub. The one on the cluster leaves it as it is.
     expect(copy).toBeDefined();

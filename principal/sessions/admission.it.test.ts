@@ -161,7 +161,7 @@ test('a blocked certificate is disconnected and not let in again, until it is ta
   const metadata = { name: 'argocd-agent-tls-blocklist', namespace };
   const before = pair.agent.output.length;
   await hub.client.create(configMaps, { metadata, data: { [fingerprint]: '' } });
-  await pair.principal.says(/certificate of a connected agent was blocked/);
+  await pair.principal.says(/open connection is ended: the client certificate is on the blocklist/);
   await pair.principal.says(/blocklist/);
   await pair.agent.says(/refused us.*\n/, { after: before });
   const after = pair.agent.output.length;
