@@ -7,6 +7,7 @@ import {
   type GpgKeys,
   KeptApplications,
   matchesAny,
+  type OperationRevisions,
   publishOwnAppProjects,
   type RepositorySecret,
   replicateAppProjects,
@@ -61,7 +62,13 @@ export function agentSync(options: {
       kinds: [
         // In this order: Argo CD on the hub refuses an Application whose project it does not know yet.
         publishOwnAppProjects({ store: projects, namespace, runtime }),
-        new ClusterApplications({ applications: local, namespace, runtime, tuning }),
+        new ClusterApplications({
+          applications: local,
+          namespace,
+          revisions: flags['operation-revisions'] as OperationRevisions,
+          runtime,
+          tuning,
+        }),
       ],
       runtime,
     });

@@ -94,6 +94,7 @@ test('these are ours alone', () => {
   expect(Object.keys(agentFlags).filter((name) => !known.includes(name))).toEqual([
     'spiffe-endpoint-socket',
     'keep-gpg-keys',
+    'operation-revisions',
     'live-access',
     'terminal-idle-timeout',
   ]);

@@ -169,6 +169,13 @@ export const agentFlags = {
     default: true,
     ...env('ENABLE_RESOURCE_PROXY'),
   }),
+  'operation-revisions': stringFlag({
+    usage:
+      'revisions that a sync from the hub may name in autonomous mode: known (those that the Application itself names, meant when it was last compared, or has deployed) or any',
+    default: 'known',
+    ...env('OPERATION_REVISIONS'),
+    check: oneOf('known', 'any'),
+  }),
   'live-access': stringFlag({
     usage:
       'live resources that are served: managed (those that belong to Applications) or all (limited only by the rights of the agent)',

@@ -142,8 +142,11 @@ test('any values: made, taken over, edited on either side, reported and operated
       await same(`${what}, reported`, kind, name, (one) => one?.status?.sync);
       // Users ask on the hub.
       const [asks, hub] = kind === 'copy' ? [from, here] : [to, there];
-      const operation = { sync: { source: source(anyMap(random)) } };
-      await put(asks, { namespace: hub, name }, (now) => ({ ...now, operation }));
+      // A cluster takes no other source for its own Application than it has.
+      const operationFor = ({ spec: { source: own } }: ArgoObject) => ({
+        sync: { source: kind === 'copy' ? source(anyMap(random)) : own },
+      });
+      await put(asks, { namespace: hub, name }, (now) => ({ ...now, operation: operationFor(now) }));
       await same(`${what}, operated`, kind, name, (one) => one?.operation);
     }
   }

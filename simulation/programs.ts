@@ -63,7 +63,8 @@ export function startAgentProgram(
       ...(projects === undefined
         ? []
         : [publishOwnAppProjects({ store: projects, namespace: agentNamespace, ...common })]),
-      new ClusterApplications({ applications, namespace: agentNamespace, ...common }),
+      // Operations are told apart by their revisions.
+      new ClusterApplications({ applications, namespace: agentNamespace, revisions: 'any', ...common }),
     ];
     const program = new AgentSync({ mode: 'autonomous', kinds, ...common });
     return started(program, [applications, ...stores.slice(0, 1)]);

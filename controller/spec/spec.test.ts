@@ -35,6 +35,16 @@ test('defaults are those of argocd-pull-integration', () => {
   expect(parseGitOpsCluster(goc(undefined)).addOn.value?.mode).toBe('managed');
 });
 
+test.each([
+  ['managed', undefined, 'Full'],
+  ['autonomous', undefined, 'view'],
+  ['autonomous', '', 'view'],
+  ['autonomous', 'Full', 'Full'],
+  ['autonomous', 'None', 'None'],
+])('live access of %s clusters with %o is %s', (mode, liveAccess, role) => {
+  expect(parseGitOpsCluster(goc({ mode, liveAccess })).addOn.value?.liveAccess).toBe(role);
+});
+
 test('an ArgoCD of the user, which names the Secret of the agent, gets a delivered key unless a setting says otherwise', () => {
   const argoCDCRManifestWork = { manifests: [] };
   const settingOf = (addOn: object) => parseGitOpsCluster(goc(addOn)).addOn.value?.clientCertificate;

@@ -91,6 +91,9 @@ const server = z.object({
     .default(''),
 });
 
+/** What is bound unless something is set. An autonomous cluster is its own master: users of the hub may only look. */
+const defaultLiveAccess = { managed: 'Full', autonomous: 'view' } as const;
+
 /** `Full` and `None` with other capitals are refused: they would name ClusterRoles by mistake. */
 const liveAccess = text
   .refine(
@@ -99,8 +102,7 @@ const liveAccess = text
       (/^[A-Za-z0-9]([-A-Za-z0-9.:_]{0,200}[A-Za-z0-9])?$/.test(value) && !/^(full|none)$/i.test(value)),
     { error: ({ input }) => `must be Full, None or the name of a ClusterRole, not ${quoted(input)}` },
   )
-  .transform((value) => value || 'Full')
-  .default('Full');
+  .default('');
 
 const addOnFields = z.object({
   mode: z.preprocess((value) => (value === '' ? undefined : value), oneOf('managed', 'autonomous').default('managed')),
@@ -239,7 +241,7 @@ export function parseGitOpsCluster(object: GitOpsCluster): FleetSpec {
       // The user's ArgoCD names the Secret that the agent reads. That of argocd-pull-integration is the delivered one.
       clientCertificate:
         value.clientCertificate ?? (value.argoCDCRManifestWork === undefined ? undefined : 'Generated'),
-      liveAccess: value.liveAccess,
+      liveAccess: value.liveAccess || defaultLiveAccess[value.mode],
       destinationBasedMapping: value.destinationBasedMapping,
       syncsAgentImage: object.metadata.annotations?.[disableImageSync] !== 'true',
       rolloutStrategy: value.rolloutStrategy,

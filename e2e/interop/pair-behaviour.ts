@@ -28,7 +28,7 @@ import { type Redis, startRedis } from '../redis/index.ts';
 const patient = { timeoutMs: 60_000 };
 const refresh = 'argocd.argoproj.io/refresh';
 const sourceUid = 'argocd.argoproj.io/source-uid';
-const operation = { sync: { revision: 'one' } };
+const operation = { sync: { prune: true } };
 const startedAt = '2026-01-01T00:00:00Z';
 
 /** How agents log in and connect, and how Applications find theirs. */

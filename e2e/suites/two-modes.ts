@@ -91,7 +91,7 @@ async function enrollAutonomous(hub: KubeClient, server: object): Promise<void> 
     spec: {
       placementRef: { apiVersion: 'cluster.open-cluster-management.io/v1beta1', kind: 'Placement', name: 'autonomous' },
       // The hub makes the keys of these clusters; the others make their own.
-      argoCDAgentAddon: { mode: 'autonomous', clientCertificate: 'Generated', ...server },
+      argoCDAgentAddon: { mode: 'autonomous', clientCertificate: 'Generated', liveAccess: 'Full', ...server },
     },
   });
 }

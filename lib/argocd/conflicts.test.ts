@@ -74,7 +74,7 @@ async function world(mode: 'managed' | 'autonomous') {
           mode,
           kinds: [
             publishOwnAppProjects({ store: cluster.projects, ...onCluster }),
-            new ClusterApplications({ applications: cluster.applications, ...onCluster }),
+            new ClusterApplications({ applications: cluster.applications, revisions: 'any', ...onCluster }),
           ],
           ...onCluster,
         },

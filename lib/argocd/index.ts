@@ -18,6 +18,7 @@ export {
   ClusterApplications,
   type ClusterApplicationsOptions,
 } from './autonomous/cluster/cluster-applications.ts';
+export type { OperationRevisions } from './autonomous/cluster/operation-admission.ts';
 export { ApplicationMirrors, type ApplicationMirrorsOptions } from './autonomous/hub/application-mirrors.ts';
 export type { MirrorFailure } from './autonomous/hub/mirror-failure.ts';
 export type { MirrorAdoptionPolicy } from './autonomous/hub/mirror-plan.ts';

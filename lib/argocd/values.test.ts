@@ -169,11 +169,20 @@ function comparing(lab: Lab, cluster: LabCluster, seed: number): (what: string) 
 }
 
 /** Asks for an operation on the hub, as argocd-server does, and tells what the cluster has of it. */
-async function asked(lab: Lab, cluster: LabCluster, random: Random) {
-  const operation = anyOperation(random);
+async function asked(lab: Lab, cluster: LabCluster, operation: Record<string, unknown>) {
   put(lab.hub, onHub, ({ status: { operationState: _, ...status } = {}, ...hub }) => ({ ...hub, status, operation }));
   await lab.run(3_000);
   return { asked: operation, there: cluster.objects.get(onCluster)?.operation };
+}
+
+/** The same operation with the sources that the cluster's Application has: it takes no others. */
+function ofOwnSources(operation: ReturnType<typeof anyOperation>, cluster: LabCluster): Record<string, unknown> {
+  const { source: _, sources: __, ...sync } = operation.sync as Record<string, unknown>;
+  const { source: one, sources } = cluster.objects.get(onCluster)?.spec ?? {};
+  return {
+    ...operation,
+    sync: { ...sync, ...(one !== undefined && { source: one }), ...(sources !== undefined && { sources }) },
+  };
 }
 
 const seeds = Array.from({ length: effort(40, 2_000) }, (_, index) => index + 1);
@@ -206,7 +215,7 @@ test('any values arrive as they were sent: copies, takeovers, operations and rep
       put(cluster, onCluster, (copy) => anyEdit(random, copy));
       await lab.run(3_000);
       expectSame('edited on the cluster');
-      const operation = await asked(lab, cluster, random);
+      const operation = await asked(lab, cluster, anyOperation(random));
       expect(canonicalJson(operation.there), `seed ${seed}: operated`).toBe(canonicalJson(operation.asked));
       begins(cluster, `t${round}`);
       await lab.run(random.pick([0, 3_000]));
@@ -249,7 +258,7 @@ test('any values arrive as they were sent: mirrors, operations on them, and thei
       put(cluster, onCluster, (own) => ({ ...own, status: anyStatus(random) }));
       await lab.run(3_000);
       expectSame('reported');
-      const operation = await asked(lab, cluster, random);
+      const operation = await asked(lab, cluster, ofOwnSources(anyOperation(random), cluster));
       expect(canonicalJson(operation.there), `seed ${seed}: operated`).toBe(canonicalJson(operation.asked));
       begins(cluster, `t${round}`);
       await lab.run(3_000);

@@ -19,6 +19,9 @@ export interface RefusedRequestsOptions {
 /** Beyond any number of Applications that users have operated at once. Further requests keep their turn. */
 const most = 10_000;
 
+/** How long people hear of a request that is not for this side, unless another one follows it. */
+const saidMs = 3_600_000;
+
 const notDone: Readonly<Record<string, string>> = {
   'set-operation': 'operation not started',
   create: 'operation not started',
@@ -36,6 +39,8 @@ export class RefusedRequests {
   readonly #failures: Failures;
   readonly #lasting: LastingFailures;
   readonly #kept = new Map<string, ApplicationMessage>();
+  /** What ends the texts about requests that are not kept, by name. */
+  readonly #endings = new Map<string, () => void>();
 
   constructor(options: RefusedRequestsOptions) {
     this.#options = options;
@@ -57,16 +62,42 @@ export class RefusedRequests {
     if (!hasRoom || !(isRefused || isLasting || (isAnswer(error) && this.#kept.has(name)))) {
       return false;
     }
-    this.#keep(ref, message, `${notDone[message.type] ?? message.type}: ${failureText(error)}`);
+    this.#keep(ref, message, textAbout(message, failureText(error)));
     return true;
+  }
+
+  /** A request cannot be carried out yet, and not for the API server's sake. It is kept as one that is refused. */
+  postpones(ref: ObjectRef, message: ApplicationMessage, reason: string): void {
+    if (this.#kept.size < most || this.#kept.has(nameOf(ref, message))) {
+      this.#keep(ref, message, textAbout(message, reason));
+    } else {
+      this.denies(ref, message, reason);
+    }
+  }
+
+  /** A request is not for this side. It is not tried again; people hear of it for an hour, or until the next one. */
+  denies(ref: ObjectRef, message: ApplicationMessage, reason: string): void {
+    const { changed, runtime } = this.#options;
+    const name = nameOf(ref, message);
+    const text = textAbout(message, reason);
+    this.#kept.delete(name);
+    this.#failures.met(name, text);
+    runtime.log.warn({ application: placeOf(ref) }, text);
+    changed(ref);
+    this.#unsay(name);
+    this.#endings.set(
+      name,
+      runtime.clock.after(saidMs, () => this.settled(ref, message)),
+    );
   }
 
   /** A request is carried out, or there is nothing to do. */
   settled(ref: ObjectRef, message: ApplicationMessage): void {
     const name = nameOf(ref, message);
     this.#lasting.solved(name);
-    if (this.#kept.delete(name)) {
-      this.#failures.solved(name);
+    this.#unsay(name);
+    this.#kept.delete(name);
+    if (this.#failures.solved(name)) {
       this.#options.changed(ref);
     }
   }
@@ -88,11 +119,21 @@ export class RefusedRequests {
   close(): void {
     this.#failures.close();
     this.#kept.clear();
+    for (const cancel of this.#endings.values()) {
+      cancel();
+    }
+    this.#endings.clear();
+  }
+
+  #unsay(name: string): void {
+    this.#endings.get(name)?.();
+    this.#endings.delete(name);
   }
 
   #keep(ref: ObjectRef, message: ApplicationMessage, text: string): void {
     const { isBusy, again, changed, runtime } = this.#options;
     const name = nameOf(ref, message);
+    this.#unsay(name);
     this.#kept.set(name, message);
     const retry = () => (isBusy(ref) ? this.#keep(ref, message, text) : again(ref, message));
     if (this.#failures.met(name, text, retry)) {
@@ -103,6 +144,10 @@ export class RefusedRequests {
 }
 
 const kinds = ['set-operation', 'terminate-operation', 'spec-update'];
+
+function textAbout({ type }: ApplicationMessage, reason: string): string {
+  return `${notDone[type] ?? type}: ${reason}`;
+}
 
 /** A creation is a request where an operation comes with it. */
 function nameOf(ref: ObjectRef, { type }: ApplicationMessage): string {

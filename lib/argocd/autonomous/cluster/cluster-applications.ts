@@ -28,7 +28,8 @@ import type { Plan } from '../../writing/plan.ts';
 import { PlanWriter } from '../../writing/plan-writer.ts';
 import { RefusedRequests } from '../../writing/refused-requests.ts';
 import { fieldsOfSource, hubSpecOf, mirrorDigest, mirroredUid } from '../mirror.ts';
-import { isUnderWay, planOwnOperation, planOwnTermination, planOwnTriggers } from './request-plan.ts';
+import type { OperationObjection, OperationRevisions } from './operation-admission.ts';
+import { isUnderWay, planComparison, planOwnOperation, planOwnTermination, planOwnTriggers } from './request-plan.ts';
 import { SetOperations } from './set-operations.ts';
 
 /** How {@link ClusterApplications} work. */
@@ -37,6 +38,8 @@ export interface ClusterApplicationsOptions {
   readonly applications: Store<Application>;
   /** The agent's namespace. */
   readonly namespace: string;
+  /** Which revisions an operation of the hub may name. Default: those that the cluster knows. */
+  readonly revisions?: OperationRevisions | undefined;
   readonly runtime: Runtime;
   readonly tuning?: Tuning | undefined;
 }
@@ -58,6 +61,9 @@ interface Intent {
 const soonMs = 30_000;
 const againMs = 5_000;
 
+/** How long Argo CD has to compare before a revision that it does not know counts as unknown. */
+const comparisonMs = 60_000;
+
 /**
  * The agent's side of autonomous mode: the cluster owns its Applications, and the principal gets each as it is now.
  * From the principal it takes only what users ask of Argo CD: refresh, sync, terminate. It knows a store, a connection and
@@ -72,8 +78,8 @@ export class ClusterApplications implements AgentKind<SourceSync> {
   readonly #outbox: Outbox<Application>;
   readonly #writer: PlanWriter<Application>;
   readonly #snapshots = new WeakMap<Application, Snapshot<Application>>();
-  /** The operation that had started last when a new one was first tried. */
-  readonly #tried = new WeakMap<ApplicationMessage, { readonly startedAt: unknown }>();
+  /** The operation that had started last when a new one was first tried, and when that was. */
+  readonly #tried = new WeakMap<ApplicationMessage, { readonly startedAt: unknown; readonly at: number }>();
   /**
    * Operations that wait for the end of another one, by Application. They are not acknowledged before they are set, so that
    * a restart loses none.
@@ -291,7 +297,7 @@ export class ClusterApplications implements AgentKind<SourceSync> {
     return snapshot;
   }
 
-  /** What the API server refuses of the requests made on the mirror is shown there. */
+  /** What is refused of the requests made on the mirror, by the API server or here, is shown there. */
   #withRefusal(local: Application): Application {
     const text = this.#refused.textOf(this.#ref(local.metadata.name));
     return text === undefined
@@ -318,6 +324,9 @@ export class ClusterApplications implements AgentKind<SourceSync> {
     const { ref, message } = intent;
     try {
       const outcome = await this.#carryOut(intent, signal);
+      if (outcome === 'denied') {
+        return 'done';
+      }
       if (outcome === 'done') {
         this.#refused.settled(ref, message);
       }
@@ -330,7 +339,7 @@ export class ClusterApplications implements AgentKind<SourceSync> {
     }
   }
 
-  async #carryOut(intent: Intent, signal: AbortSignal): Promise<InboxOutcome> {
+  async #carryOut(intent: Intent, signal: AbortSignal): Promise<InboxOutcome | 'denied'> {
     const { ref, message } = intent;
     switch (message.type) {
       case 'spec-update':
@@ -356,20 +365,26 @@ export class ClusterApplications implements AgentKind<SourceSync> {
     );
   }
 
-  async #operate({ ref, message }: Intent, signal: AbortSignal): Promise<InboxOutcome> {
+  async #operate(intent: Intent, signal: AbortSignal): Promise<InboxOutcome | 'denied'> {
+    const { ref, message } = intent;
     const { startedAt } = this.#local(this.#key(ref.name))?.status?.operationState ?? {};
-    const before = this.#tried.get(message) ?? { startedAt };
+    const before = this.#tried.get(message) ?? { startedAt, at: this.#clock.now() };
     this.#tried.set(message, before);
     let isLater = false;
+    let objection: OperationObjection | undefined;
     const outcome = await this.#run(
       ref,
       (local) => {
-        const plan = planOwnOperation(message.object, local, before);
+        const plan = planOwnOperation(message.object, local, before, this.#options.revisions ?? 'known');
         isLater = plan.action === 'later';
-        return plan.action === 'later' ? { action: 'none' } : plan;
+        objection = plan.action === 'deny' ? plan.objection : undefined;
+        return plan.action === 'later' || plan.action === 'deny' ? { action: 'none' } : plan;
       },
       signal,
     );
+    if (objection !== undefined) {
+      return this.#deny(intent, objection, before.at, signal);
+    }
     this.#setOperations.carriedOut(ref.name, this.#local(this.#key(ref.name)), message);
     if (isLater && !signal.aborted) {
       this.#deferred.set(ref.name, message);
@@ -377,6 +392,24 @@ export class ClusterApplications implements AgentKind<SourceSync> {
       this.#localChange(ref);
     }
     return outcome;
+  }
+
+  /** Tells the hub's users that an operation is not for this cluster. One that may be soon is kept for a while. */
+  async #deny(
+    { ref, message, wasRefused = false }: Intent,
+    { message: text, mayBeKnownSoon }: OperationObjection,
+    since: number,
+    signal: AbortSignal,
+  ): Promise<'denied'> {
+    if (mayBeKnownSoon && this.#clock.now() - since < comparisonMs) {
+      if (!wasRefused) {
+        await this.#run(ref, planComparison, signal);
+      }
+      this.#refused.postpones(ref, message, text);
+    } else {
+      this.#refused.denies(ref, message, text);
+    }
+    return 'denied';
   }
 
   #run(ref: ObjectRef, plan: (local: Application | undefined) => Plan, signal: AbortSignal): Promise<InboxOutcome> {

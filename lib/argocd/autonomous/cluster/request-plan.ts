@@ -6,9 +6,13 @@ import type { ApplicationMessage } from '../../peer/messages.ts';
 import { triggersOf } from '../../triggers.ts';
 import type { Plan } from '../../writing/plan.ts';
 import { mirroredUid } from '../mirror.ts';
+import { type OperationObjection, type OperationRevisions, objectionToOperation } from './operation-admission.ts';
 
-/** What a request of the hub leads to: a plan, or that another operation has to end first. */
-export type MirrorRequestPlan = Plan | { readonly action: 'later' };
+/** What a request of the hub leads to: a plan, that another operation has to end first, or that the cluster takes no such one. */
+export type MirrorRequestPlan =
+  | Plan
+  | { readonly action: 'later' }
+  | { readonly action: 'deny'; readonly objection: OperationObjection };
 
 /**
  * Decides what a refresh (or hydrate) that a user asked for on the mirror does here. Nothing else of a `spec-update` is
@@ -29,11 +33,13 @@ export function planOwnTriggers(mirror: Application, local: Application | undefi
  * is there, so it waits for the end of that. One that has run already is not set again because the report of it is lost.
  * @param before when the operation before this one had started, as far as was known when this one was first tried: the
  * answer to setting it may have been lost or late, and then it shows by having started
+ * @param revisions which revisions it may name
  */
 export function planOwnOperation(
   mirror: Application,
   local: Application | undefined,
   before: { readonly startedAt: unknown },
+  revisions: OperationRevisions,
 ): MirrorRequestPlan {
   const objection = objectionTo(mirror, local);
   if (objection !== undefined || local === undefined) {
@@ -52,6 +58,10 @@ export function planOwnOperation(
   if (hasStarted && isSameOperation(state?.operation, operation)) {
     return { action: 'none' };
   }
+  const denied = objectionToOperation(operation, local, revisions);
+  if (denied !== undefined) {
+    return { action: 'deny', objection: denied };
+  }
   if (local.operation !== undefined) {
     return { action: 'later' };
   }
@@ -61,6 +71,13 @@ export function planOwnOperation(
     ...askingFor(operation),
     ...withoutFormerState(local),
   });
+}
+
+/** Has Argo CD look what the target revision means now, unless it is to refresh anyway. */
+export function planComparison(local: Application | undefined): Plan {
+  return local === undefined || local.metadata.annotations?.[annotations.refresh] !== undefined
+    ? { action: 'none' }
+    : update(local, { metadata: { annotations: { [annotations.refresh]: 'normal' } } });
 }
 
 /**

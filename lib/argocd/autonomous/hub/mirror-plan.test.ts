@@ -58,7 +58,7 @@ test('an operation that has run is not run again by another principal that only 
   const mirror = reported('10:00', false, '09:00');
   expect(mirror.operation).toEqual(sync);
   expect(mirror.status?.operationState).toMatchObject({ startedAt: '10:00' });
-  expect(planOwnOperation(mirror, source('10:00'), { startedAt: '10:00' })).toEqual({ action: 'none' });
+  expect(planOwnOperation(mirror, source('10:00'), { startedAt: '10:00' }, 'any')).toEqual({ action: 'none' });
 });
 
 test('an operation that is asked for again after the report of its last run is run again', () => {
@@ -66,12 +66,12 @@ test('an operation that is asked for again after the report of its last run is r
   expect(operation).toBeUndefined();
   expect(done.metadata.annotations?.[annotations.reportedOperation]).toBe('10:00');
   const again = { ...done, operation: sync };
-  expect(planOwnOperation(again, source('10:00'), { startedAt: '10:00' })).toMatchObject({ action: 'update' });
+  expect(planOwnOperation(again, source('10:00'), { startedAt: '10:00' }, 'any')).toMatchObject({ action: 'update' });
 });
 
 test('the report of an older run is no answer to an operation that stands there', () => {
   const mirror = reported('09:00', false, '09:00');
-  expect(planOwnOperation(mirror, source('09:00'), { startedAt: '09:00' })).toMatchObject({ action: 'update' });
+  expect(planOwnOperation(mirror, source('09:00'), { startedAt: '09:00' }, 'any')).toMatchObject({ action: 'update' });
 });
 
 test('a mirror that another principal made with less gets the mark with the status', () => {

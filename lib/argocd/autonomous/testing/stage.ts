@@ -7,6 +7,7 @@ import {
   HubSync,
   type Message,
   type MirrorFailure,
+  type OperationRevisions,
   type PeerConnection,
 } from '../../index.ts';
 import { joinPeers, messageName, type RecordedSide } from '../../testing/join.ts';
@@ -70,10 +71,16 @@ export class StageAgent implements RecordedSide {
   readonly sync: AgentSync;
   readonly stop = new AbortController();
 
-  constructor(lab: Lab, cluster = new LabCluster('agent', lab.time), namespace = 'argocd') {
+  /** @param revisions by default any: tests tell operations apart by them */
+  constructor(
+    lab: Lab,
+    cluster = new LabCluster('agent', lab.time),
+    namespace = 'argocd',
+    revisions: OperationRevisions = 'any',
+  ) {
     this.cluster = cluster;
     const common = { runtime: { ...lab.common('a').runtime, random: dice() } };
-    this.applications = new ClusterApplications({ applications: cluster, namespace, ...common });
+    this.applications = new ClusterApplications({ applications: cluster, namespace, revisions, ...common });
     this.sync = new AgentSync({ mode: 'autonomous', kinds: [this.applications], ...common });
     this.sync.start(this.stop.signal);
   }
