@@ -136,6 +136,7 @@ test('these are ours alone', () => {
     'application-metrics-labels',
     'resource-proxy-listen',
     'enable-enrolment',
+    'resource-proxy-max-answer-size',
     'terminal-idle-timeout',
     'redis-proxy-listen',
     'ha-lease-kubeconfig',

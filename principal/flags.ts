@@ -330,6 +330,13 @@ export const principalFlags = {
       "file with the CA that verifies the resource proxy's clients; used only if certificate and key are files too",
     ...env('RESOURCE_PROXY_TLS_CA_PATH'),
   }),
+  'resource-proxy-max-answer-size': intFlag({
+    usage:
+      'maximum size in bytes of an answer of an agent through the resource proxy that is neither a watch nor a log; a larger one is broken off',
+    default: 64 * 1024 * 1024,
+    ...env('RESOURCE_PROXY_MAX_ANSWER_SIZE'),
+    check: positive,
+  }),
   'terminal-idle-timeout': durationFlag({
     usage: 'close a web terminal after this time without data in either direction; 0 for never',
     default: 30 * 60_000,

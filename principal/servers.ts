@@ -57,6 +57,7 @@ export async function startServers(
       directory: replicas.directory,
       deposed: (identity) => replicas.toldDeposed(identity),
       terminalIdleMs: flags['terminal-idle-timeout'],
+      mostAnswerBytes: flags['resource-proxy-max-answer-size'],
       maxAnswerBytes: flags['grpc-max-message-size'],
       logger: loggers.root,
       signal,

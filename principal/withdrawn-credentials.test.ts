@@ -161,6 +161,7 @@ async function startPrincipal() {
     tokens,
     connections,
     terminalIdleMs: 0,
+    mostAnswerBytes: 1024 * 1024,
     metrics: { request: nothing, failed: nothing },
     audit: undefined,
     logger,

@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib';
 import { createClient } from '@redis/client';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { until } from '../../lib/base/testing.ts';
@@ -8,7 +9,8 @@ import { type Redis, startRedis } from '../redis/index.ts';
 
 const tree = (instance: string) => `app|resources-tree|${instance}|1.8.3.gz`;
 const channel = (instance: string) => `app|managed-resources|${instance}|1.8.3`;
-const value = Buffer.from([0x1f, 0x8b, 0, 255, 13, 10]);
+/** Compressed as Argo CD's are, with bytes that Redis has for itself. */
+const value = gzipSync(Buffer.from([0x22, 0, 255, 13, 10, 0x22]), { level: 0 });
 
 let pair: Pair;
 let hubRedis: Redis;

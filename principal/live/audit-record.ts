@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { TLSSocket } from 'node:tls';
-import { parseResourcePath } from '../../lib/live/index.ts';
+import { asksToWatch, parseResourcePath } from '../../lib/live/index.ts';
 
 /** Who did what in which cluster through live access: one request, when it has ended. Nothing secret is in it. */
 export interface AuditRecord {
@@ -70,7 +70,8 @@ function descriptionOf(
   request: IncomingMessage,
 ): Omit<AuditRecord, 'time' | 'auditID' | 'agent' | 'code' | 'durationMs'> {
   const { method = '', url = '', headers, socket } = request;
-  const [path = '', query = ''] = url.split('?', 2);
+  const question = url.indexOf('?');
+  const [path, query] = question < 0 ? [url, ''] : [url.slice(0, question), url.slice(question + 1)];
   const certificate = socket instanceof TLSSocket ? socket.getPeerX509Certificate() : undefined;
   const { namespace = '', resource = '', name = '', subresource = '' } = parseResourcePath(path) ?? {};
   const user = headers['impersonate-user'];
@@ -84,7 +85,7 @@ function descriptionOf(
     },
     sourceIP: socket.remoteAddress ?? '',
     userAgent: cut(headers['user-agent'] ?? ''),
-    verb: verbOf(method, { name, subresource, isWatch: /(?:^|&)watch=(?:1|true)\b/.test(query) }),
+    verb: verbOf(method, { name, subresource, isWatch: asksToWatch(new URLSearchParams(query)) }),
     path: cut(path),
     ...Object.fromEntries(given),
   };
@@ -96,7 +97,8 @@ function verbOf(method: string, to: { name: string; subresource: string; isWatch
   }
   switch (method) {
     case 'GET':
-      return to.isWatch ? 'watch' : to.name === '' ? 'list' : 'get';
+      // The API server does not watch a single object.
+      return to.name !== '' ? 'get' : to.isWatch ? 'watch' : 'list';
     case 'POST':
       return 'create';
     case 'PUT':

@@ -131,14 +131,23 @@ export class LiveAccess {
     readonly deposed: (identity: string) => void;
     /** A terminal without input and output for this time is closed; 0 for never. */
     readonly terminalIdleMs: number;
+    /** Most bytes of an answer that is neither a watch nor a log. */
+    readonly mostAnswerBytes: number;
     /** The largest answer of an agent. */
     readonly maxAnswerBytes: number;
     readonly logger: Logger;
     readonly signal: AbortSignal;
   }): PeerLink {
-    const { port, directory, deposed, terminalIdleMs, maxAnswerBytes, logger, signal } = options;
+    const { port, directory, deposed, terminalIdleMs, mostAnswerBytes, maxAnswerBytes, logger, signal } = options;
     const service = peerService({
-      api: { ...this.#agentApi(), elsewhere: undefined, terminalIdleMs, understands: new Set(), logger },
+      api: {
+        ...this.#agentApi(),
+        elsewhere: undefined,
+        terminalIdleMs,
+        mostAnswerBytes,
+        understands: new Set(),
+        logger,
+      },
       isElsewhere: (agent) => isPeer(directory.holderOf(agent)),
       ask: this.#askHere,
       streams: this.#streams,
@@ -173,11 +182,13 @@ export class LiveAccess {
     connections: OpenConnections;
     /** A terminal without input and output for this time is closed; 0 for never. */
     terminalIdleMs: number;
+    /** Most bytes of an answer that is neither a watch nor a log. */
+    mostAnswerBytes: number;
     metrics: ResourceProxyMetrics;
     audit: ((record: AuditRecord) => void) | undefined;
     logger: Logger;
   }): Promise<ResourceProxy> {
-    const { address, tls, tokens, connections, terminalIdleMs, metrics, audit, logger } = options;
+    const { address, tls, tokens, connections, terminalIdleMs, mostAnswerBytes, metrics, audit, logger } = options;
     return serveResourceProxy({
       ...address,
       tls,
@@ -185,6 +196,7 @@ export class LiveAccess {
       connections,
       ...this.#agentApi(),
       terminalIdleMs,
+      mostAnswerBytes,
       metrics,
       audit,
       logger,

@@ -244,6 +244,7 @@ RESOURCE_PROXY_TLS_CERT_PATH: resource-proxy.tls.cert-path
 RESOURCE_PROXY_TLS_KEY_PATH: resource-proxy.tls.key-path
 RESOURCE_PROXY_CA_SECRET_NAME: resource-proxy.ca.secret-name
 RESOURCE_PROXY_TLS_CA_PATH: resource-proxy.ca.path
+RESOURCE_PROXY_MAX_ANSWER_SIZE: resource-proxy.max-answer-size
 JWT_SECRET_NAME: jwt.secret-name
 JWT_KEY_PATH: jwt.key-path
 JWT_ALLOW_GENERATE: jwt.allow-generate

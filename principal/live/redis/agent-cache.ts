@@ -8,6 +8,7 @@ import type { RedisProxyMetrics } from '../metrics.ts';
 import type { AskRedis } from './ask-redis.ts';
 import { emptyValue } from './keys.ts';
 import { LastValues } from './last-values.ts';
+import { ValueCheck, ValueRefusal } from './value-check.ts';
 
 /** What {@link AgentCache} works with. */
 export interface AgentCacheOptions {
@@ -24,13 +25,17 @@ export interface AgentCacheOptions {
 export class AgentCache {
   readonly #options: AgentCacheOptions;
   readonly #lastValues: LastValues;
+  readonly #values = new ValueCheck();
 
   constructor(options: AgentCacheOptions) {
     this.#options = options;
     this.#lastValues = new LastValues(options.link, options.logger);
   }
 
-  /** The value of a key; undefined when the agent's Argo CD has none. Never fails: unknown values are empty. */
+  /**
+   * The value of a key; undefined when the agent's Argo CD has none. Unknown values are empty.
+   * @throws ValueRefusal, which says what is wrong, for a value that Argo CD must not get
+   */
   async get(agent: string, connectionUuid: string, key: string, signal: AbortSignal): Promise<Buffer | undefined> {
     const { metrics, logger } = this.#options;
     metrics.request(agent, 'get');
@@ -41,17 +46,31 @@ export class AgentCache {
       }
       const value = get.cacheHit ? (get.bytes ?? Buffer.alloc(0)) : undefined;
       if (value !== undefined) {
+        await this.#values.check(agent, key, value, signal);
         this.#lastValues.keep(agent, key, value);
       }
       return value;
     } catch (error) {
       signal.throwIfAborted();
       metrics.failed(agent, 'get');
+      if (error instanceof ValueRefusal) {
+        logger.warn({ agent, key, error }, "a value of an agent's cache is not passed on to Argo CD");
+        throw error;
+      }
       if (!(error instanceof NoAnswerError)) {
         logger.warn({ agent, error }, "the cache of an agent's Argo CD cannot be read");
       }
-      return (await this.#lastValues.get(agent, key)) ?? emptyValue(key);
+      return (await this.#lastValue(agent, key, signal)) ?? emptyValue(key);
     }
+  }
+
+  /** What was kept may be from a version that did not check it. */
+  async #lastValue(agent: string, key: string, signal: AbortSignal): Promise<Buffer | undefined> {
+    const value = await this.#lastValues.get(agent, key);
+    if (value !== undefined) {
+      await this.#values.check(agent, key, value, signal);
+    }
+    return value;
   }
 
   /** Asks the agent to forward messages of a channel, under the same connection UUID. False when the request failed. */

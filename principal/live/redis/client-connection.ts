@@ -16,6 +16,7 @@ import type { AgentCache } from './agent-cache.ts';
 import { AgentChannel } from './agent-channel.ts';
 import { keyFault } from './keys.ts';
 import { isSubscriptionCommand, type SubscriptionCommand, Subscriptions } from './subscriptions.ts';
+import { ValueRefusal } from './value-check.ts';
 
 /** Options of a {@link ClientConnection}. */
 export interface ClientConnectionOptions {
@@ -241,8 +242,19 @@ export class ClientConnection {
       await this.#send(errorReply(fault));
       return;
     }
-    const value = await this.#options.cache.get(agent, this.uuid, key, this.#gone.signal);
-    await this.#send(value === undefined ? noValue : bulk(value));
+    await this.#send(await this.#agentReply(agent, key));
+  }
+
+  async #agentReply(agent: string, key: string): Promise<Buffer> {
+    try {
+      const value = await this.#options.cache.get(agent, this.uuid, key, this.#gone.signal);
+      return value === undefined ? noValue : bulk(value);
+    } catch (error) {
+      if (error instanceof ValueRefusal) {
+        return errorReply(`the value of agent ${agent} is not passed on: ${error.message}`);
+      }
+      throw error;
+    }
   }
 
   async #subscribe(name: SubscriptionCommand, words: Buffer[], args: readonly string[]): Promise<void> {

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type Logger, onAbort } from '../../../lib/base/index.ts';
 import {
+  asksToWatch,
   isDiscoveryPath,
   type ResourcePath,
   type ResourceResponse,
@@ -42,6 +43,8 @@ export interface AgentApi {
   readonly terminals: TerminalSessions;
   /** A terminal without input and output for this time is closed; 0 for never. */
   readonly terminalIdleMs: number;
+  /** Most bytes of an answer that is neither a watch nor a log: Argo CD reads it whole. */
+  readonly mostAnswerBytes: number;
   /** Puts an event on an agent's stream; false when it has none. */
   send(agent: string, event: WireEvent): boolean;
   /** Whether the agent has a stream. */
@@ -219,7 +222,16 @@ async function answer(
     return;
   }
   const { uuid, event } = await requestEvent(request, { method, path, query, resource, user });
-  const reader = new ResponseBody(response);
+  const isEndless = resource !== undefined && mayBeEndless(resource, query);
+  const exceeded = () => {
+    const limit = api.mostAnswerBytes;
+    api.metrics.failed(agent, 'agent_error');
+    api.logger.warn({ agent, path, limit }, 'an answer of an agent is broken off: it is larger than the limit');
+    if (api.understands.has(agent)) {
+      api.send(agent, cancellationOf(uuid));
+    }
+  };
+  const reader = new ResponseBody(response, isEndless ? undefined : { bytes: api.mostAnswerBytes, exceeded });
   const expected = bodies.expect(agent, uuid, reader);
   reader.attach(expected);
   let answered: ResourceResponse;
@@ -285,6 +297,12 @@ async function answer(
       ? statusText(status, `agent ${agent} gives no reason`)
       : answered.resource;
   send(response, status, contentType, text);
+}
+
+/** Whether a request may be answered for as long as the client likes: a watch, or a log. */
+function mayBeEndless(path: ResourcePath, query: string): boolean {
+  const isLog = path.resource === 'pods' && path.subresource === 'log';
+  return isLog || (path.name === '' && asksToWatch(new URLSearchParams(query)));
 }
 
 /** Argo CD reads the version at intervals; agents of the original cannot report it. */

@@ -4,14 +4,24 @@ import type { BodyReader, ExpectedBody } from '../agent-bodies.ts';
 /** Most buffered bytes of a response that arrives faster than it is read. */
 const mostQueuedBytes = 256 * 1024;
 
+/** How much a body may have, and what happens when it has more. */
+export interface BodyLimit {
+  readonly bytes: number;
+  exceeded(): void;
+}
+
 /** The body of a streamed response. Bytes that arrive before the response's head wait. */
 export class ResponseBody implements BodyReader {
   readonly #response: ServerResponse;
+  readonly #limit: BodyLimit | undefined;
+  #bytes = 0;
   #expected: ExpectedBody | undefined;
   #early: (() => void)[] | undefined = [];
 
-  constructor(response: ServerResponse) {
+  /** @param limit undefined for a body without end, such as a watch */
+  constructor(response: ServerResponse, limit: BodyLimit | undefined) {
     this.#response = response;
+    this.#limit = limit;
     response.on('drain', () => this.#expected?.resume());
   }
 
@@ -30,6 +40,13 @@ export class ResponseBody implements BodyReader {
   }
 
   data(bytes: Buffer): boolean {
+    this.#bytes += bytes.length;
+    if (this.#limit !== undefined && this.#bytes > this.#limit.bytes) {
+      this.#expected?.cancel();
+      this.ended('it is larger than the limit');
+      this.#limit.exceeded();
+      return true;
+    }
     // Waiting for each piece to be sent would stop the agent each time.
     if (this.#early === undefined) {
       return this.#response.write(bytes) || this.#response.writableLength < mostQueuedBytes;

@@ -56,6 +56,7 @@ export async function proxyResources(options: {
     tokens,
     connections,
     terminalIdleMs: settings.flags['terminal-idle-timeout'],
+    mostAnswerBytes: settings.flags['resource-proxy-max-answer-size'],
     metrics,
     audit: options.audit,
     logger,

@@ -14,9 +14,13 @@ export interface ServedProxy {
   readonly client: KeyCertificate;
 }
 
+/** Most bytes of an answer in tests. */
+export const mostAnswerBytes = 1024 * 1024;
+
 /** Serves a resource proxy whose agents the test plays. */
 export async function serveProxy(
-  agents: Pick<ResourceProxyOptions, 'exchange' | 'bodies' | 'send' | 'isConnected' | 'connected' | 'audit'>,
+  agents: Pick<ResourceProxyOptions, 'exchange' | 'bodies' | 'send' | 'isConnected' | 'connected' | 'audit'> &
+    Partial<Pick<ResourceProxyOptions, 'logger'>>,
 ): Promise<ServedProxy> {
   const logger = createLogger({ level: 'fatal' });
   const authority = await createAuthority({ commonName: 'ca' });
@@ -28,11 +32,12 @@ export async function serveProxy(
     tls: { cert: server.certificate, key: server.key, clientCa: authority.certificate },
     callers: new CallerNames(TokenAuthority.fromPem(await generateJwtKey(2048))),
     connections: new OpenConnections({ logger }),
-    ...agents,
     terminals: new TerminalSessions(),
     terminalIdleMs: 0,
+    mostAnswerBytes,
     metrics: { request: () => undefined, failed: () => undefined },
     logger,
+    ...agents,
   });
   return { proxy, authority, client };
 }

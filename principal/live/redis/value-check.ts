@@ -1,0 +1,113 @@
+import { createGunzip } from 'node:zlib';
+import { KeyedMutex } from '../../../lib/base/index.ts';
+
+/** Most bytes of a value, unpacked: those of an Application with some thousand resources have a tenth. */
+const mostBytes = 64 * 1024 * 1024;
+/** As for messages of agents: what unpacks to more than this many times its size carries nothing. */
+const mostRatio = 128;
+const anyRatioBytes = 1024 * 1024;
+/** Most JSON values. A resource in a tree has about 30; argocd-server takes hundreds of bytes for an empty one. */
+const mostValues = 512 * 1024;
+/** Deepest nesting. */
+const mostDepth = 1_000;
+
+/** A value of an agent's cache that Argo CD must not get. */
+export class ValueRefusal extends Error {}
+
+/**
+ * Checks values of agents' caches before Argo CD reads them: it unpacks and parses them whole. They are unpacked piece by piece, and
+ * never held. One value of an agent at a time: one that costs much keeps only its own agent's waiting.
+ */
+export class ValueCheck {
+  readonly #turns = new KeyedMutex();
+
+  /** @throws ValueRefusal */
+  async check(agent: string, key: string, value: Buffer, signal: AbortSignal): Promise<void> {
+    await this.#turns.run(agent, async () => {
+      signal.throwIfAborted();
+      const content = new ContentCheck(value.length, key.endsWith('.gz'));
+      for await (const piece of key.endsWith('.gz') ? unpacked(value) : [value]) {
+        signal.throwIfAborted();
+        content.add(piece);
+      }
+    });
+  }
+}
+
+/** @throws ValueRefusal for what is damaged */
+async function* unpacked(value: Buffer): AsyncGenerator<Buffer> {
+  const gunzip = createGunzip();
+  gunzip.end(value);
+  try {
+    yield* gunzip as AsyncIterable<Buffer>;
+  } catch (error) {
+    throw new ValueRefusal('it is damaged', { cause: error });
+  } finally {
+    gunzip.destroy();
+  }
+}
+
+const [quote, backslash, comma] = [0x22, 0x5c, 0x2c];
+
+/** Counts what JSON holds, without a copy of it. Of bytes that are no JSON the result is arbitrary. */
+class ContentCheck {
+  readonly #most: number;
+  readonly #packed: number;
+  #bytes = 0;
+  #values = 1;
+  #depth = 0;
+  #isText = false;
+  #isEscape = false;
+
+  constructor(packed: number, isCompressed: boolean) {
+    this.#packed = packed;
+    this.#most = isCompressed ? Math.min(mostBytes, Math.max(anyRatioBytes, mostRatio * packed)) : mostBytes;
+  }
+
+  add(piece: Buffer): void {
+    this.#bytes += piece.length;
+    if (this.#bytes > this.#most) {
+      const times = `${mostRatio} times its ${this.#packed} bytes`;
+      throw new ValueRefusal(`it unpacks to more than ${this.#most < mostBytes ? times : `${mostBytes} bytes`}`);
+    }
+    for (let at = 0; at < piece.length; at++) {
+      const byte = piece[at];
+      if (this.#isText) {
+        at = this.#textFrom(piece, at);
+      } else if (byte === quote) {
+        this.#isText = true;
+      } else if (byte === comma) {
+        this.#values++;
+      }
+      // { and [ are 0x7b and 0x5b, } and ] are 0x7d and 0x5d.
+      else if (byte === 0x7b || byte === 0x5b) {
+        this.#values++;
+        this.#depth++;
+      } else if (byte === 0x7d || byte === 0x5d) {
+        this.#depth--;
+      }
+      if (this.#values > mostValues) {
+        throw new ValueRefusal(`it has more than ${mostValues} JSON values`);
+      }
+      if (this.#depth > mostDepth) {
+        throw new ValueRefusal(`it is nested more than ${mostDepth} deep`);
+      }
+    }
+  }
+
+  /** Goes on in a text; returns the position of the byte that was looked at last. */
+  #textFrom(piece: Buffer, from: number): number {
+    for (let at = from; at < piece.length; at++) {
+      const byte = piece[at];
+      if (this.#isEscape) {
+        this.#isEscape = false;
+      } else if (byte === backslash) {
+        this.#isEscape = true;
+      } else if (byte === quote) {
+        this.#isText = false;
+        return at;
+      }
+    }
+    return piece.length;
+  }
+}
