@@ -42,7 +42,7 @@ test('nothing secret stays', () => {
   expect(text).not.toContain('hunter2');
   expect(text).not.toContain(secret.data['tls.key']);
   expect(text).toContain('7 bytes');
-  expect(text).toContain('stays');
+  expect(text, 'annotations may hold anything').not.toContain('stays');
 
   const deployment = {
     kind: 'Deployment',
@@ -58,7 +58,7 @@ test('nothing secret stays', () => {
   const shown = JSON.stringify(redacted(deployment));
   expect(shown).not.toContain('hunter2');
   expect(shown).toContain('"secretName":"argocd-redis"');
-  expect(shown).toContain('@host:1');
+  expect(shown).toContain('"name":"ADDRESS"');
   const config = { kind: 'ConfigMap', metadata: { name: 'x' }, data: { 'principal.redis.password': 'hunter2' } };
   expect(JSON.stringify(redacted(config))).not.toContain('hunter2');
 
