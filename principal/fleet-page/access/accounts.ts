@@ -48,6 +48,22 @@ export function argoAccount(
   };
 }
 
+/**
+ * Whether Argo CD has, or had, a local account of this name, also one that is disabled: its policy may still name it. `admin` is one
+ * always.
+ */
+export function isLocalAccount(
+  name: string,
+  {
+    settings,
+    secrets,
+  }: { readonly settings: Readonly<Record<string, string>>; readonly secrets: Readonly<Record<string, string>> },
+): boolean {
+  const key = `accounts.${name}`;
+  const isOf = (each: string) => each === key || each.startsWith(`${key}.`);
+  return name === 'admin' || Object.keys(settings).some(isOf) || Object.keys(secrets).some(isOf);
+}
+
 function tokensIn(text: string): ReadonlySet<string> {
   try {
     return new Set(tokenList.parse(JSON.parse(text)).map(({ id }) => id));

@@ -48,3 +48,21 @@ test('a proxy proves itself by the common name or a DNS name of its certificate'
   }
   await expect(who({}, proxies, { certificate: await certificate('oauth2-proxy') })).rejects.toMatchObject(refused);
 });
+
+test('nobody becomes a local account of Argo CD, nor a group that is one', async () => {
+  const accounts = {
+    settings: { 'accounts.alice': 'login', 'accounts.robot': 'apiKey', 'accounts.former.enabled': 'false' },
+    secrets: { 'accounts.old.passwordMtime': 'x' },
+  };
+  const proxies = { loopback: true, names: new Set<string>() };
+  const asks = (user: string, groups = '') => {
+    const given: Readonly<Record<string, string>> = { 'x-forwarded-user': user, 'x-forwarded-groups': groups };
+    const caller = { address: '::1', certificate: undefined, header: (name: string) => given[name] };
+    return identifyViewer(caller, { proxies, argo: accounts, isRevoked: async () => false });
+  };
+  for (const name of ['alice', 'robot', 'former', 'old', 'admin']) {
+    await expect(asks(name), name).rejects.toMatchObject(refused);
+  }
+  expect(await asks('alice@example.com', 'alice,ops,robot,former,old')).toMatchObject({ groups: ['ops'] });
+  expect(await asks('ali'), 'the beginning of a name is no name').toMatchObject({ name: 'ali' });
+});

@@ -1,5 +1,6 @@
 import type { X509Certificate } from 'node:crypto';
 import { commonNameOf } from '../../../lib/auth/index.ts';
+import { isLocalAccount } from './accounts.ts';
 import type { PolicySubject } from './argo-policy.ts';
 import { type ArgoSettings, TokenRefusedError, verifySession } from './session-tokens.ts';
 
@@ -46,7 +47,7 @@ export async function identifyViewer(
 ): Promise<PageViewer> {
   const user = caller.header('x-forwarded-user') ?? '';
   if (user !== '' && isTrusted(caller, options.proxies)) {
-    return proxied(user, caller.header('x-forwarded-groups') ?? '');
+    return proxied(user, caller.header('x-forwarded-groups') ?? '', options.argo);
   }
   const token = tokenOf(caller);
   if (token === undefined) {
@@ -69,18 +70,19 @@ function namesOf(certificate: X509Certificate): string[] {
   return [commonNameOf(certificate) ?? '', ...hosts].filter((name) => name !== '');
 }
 
-/** The account names of Argo CD itself mean other people: a proxy cannot give them. */
-function proxied(user: string, groups: string): PageViewer {
+/** The names of Argo CD's accounts and roles mean other people in its policy: a proxy cannot give them, as users or as groups. */
+function proxied(user: string, groups: string, argo: ArgoSettings): PageViewer {
   if (user.length > 256 || groups.length > longestHeader) {
     throw new TokenRefusedError("the proxy's headers are too long");
   }
-  if (user === 'admin' || /^(role|proj):/.test(user)) {
+  const isOfArgo = (name: string) => /^(role|proj):/.test(name) || isLocalAccount(name, argo);
+  if (isOfArgo(user)) {
     throw new TokenRefusedError(`the proxy names ${user}, which is not a user of an identity provider`);
   }
   const list = groups
     .split(',')
     .map((group) => group.trim())
-    .filter((group) => group !== '' && !/^(role|proj):/.test(group) && group !== 'admin');
+    .filter((group) => group !== '' && !isOfArgo(group));
   return { name: user, groups: list.slice(0, mostGroups), expires: undefined };
 }
 
