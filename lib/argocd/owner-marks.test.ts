@@ -9,6 +9,12 @@ import { hubApplication, Lab } from './testing/lab.ts';
 
 const tracking = 'argocd.argoproj.io/tracking-id';
 const label = 'app.kubernetes.io/instance';
+const options = {
+  'argocd.argoproj.io/sync-options': 'Prune=false',
+  'argocd.argoproj.io/compare-options': 'ServerSideDiff=true',
+  'argocd.argoproj.io/managed-by-url': 'https://evil.example.com',
+};
+const configuredLabel = 'argocd.argoproj.io/instance';
 const marks = { [tracking]: 'root:argoproj.io/Application:a/shop', [annotations.installationId]: 'hub' };
 
 /** An Application of the hub that its app of apps `root` made, and its copy. */
@@ -29,6 +35,15 @@ test('a copy is no part of an Application of the hub', async () => {
   expect(copy?.annotations).not.toHaveProperty([tracking]);
   expect(copy?.annotations).not.toHaveProperty([annotations.installationId]);
   expect(copy?.annotations).toMatchObject({ note: 'x' });
+});
+
+test('a copy has the options of the Application: its own Argo CD obeys some of them', async () => {
+  expect((await copyOf({ annotations: { ...marks, ...options } }))?.annotations).toMatchObject(options);
+});
+
+test('a label that Argo CD is often told to use instead is a mark as well', async () => {
+  const copy = await copyOf({ labels: { [configuredLabel]: 'root', [label]: 'root', team: 'a' } });
+  expect(copy?.labels).toEqual({ team: 'a' });
 });
 
 test.each([
@@ -62,7 +77,7 @@ test.each([
   ['repository Secrets', repositoryKind, {}],
   ['GnuPG keys', gpgKeysKind, {}],
 ])('the same of %s', (_, kind, content) => {
-  const object = { metadata: { name: 'x', annotations: { ...marks, note: 'x' } }, ...content };
+  const object = { metadata: { name: 'x', annotations: { ...marks, ...options, note: 'x' } }, ...content };
   const copy = newCopy(kind as typeof appProjectKind, object as never, { namespace: 'argocd', name: 'x' }, {});
   expect(copy.metadata.annotations).toEqual({ note: 'x' });
 });
@@ -71,12 +86,20 @@ test('a mirror is no part of an Application of the cluster, nor of the hub', asy
   const lab = new Lab();
   const principal = new StagePrincipal(lab);
   principal.connect();
-  const metadata = { uid: 'u', resourceVersion: '1', labels: { [label]: 'root', team: 'a' }, annotations: marks };
+  const metadata = {
+    uid: 'u',
+    resourceVersion: '1',
+    labels: { [label]: 'root', [configuredLabel]: 'root', team: 'a' },
+    annotations: { ...marks, ...options, note: 'x' },
+  };
   principal.receive(incoming('create', ownApplication(metadata)));
   await lab.run(1_000);
   expect(principal.mirror()?.metadata.labels).toEqual({ team: 'a' });
   expect(Object.keys(principal.mirror()?.metadata.annotations ?? {})).not.toContain(tracking);
-  expect(Object.keys(principal.mirror()?.metadata.annotations ?? {})).not.toContain(annotations.installationId);
+  for (const key of [annotations.installationId, ...Object.keys(options)]) {
+    expect(Object.keys(principal.mirror()?.metadata.annotations ?? {})).not.toContain(key);
+  }
+  expect(principal.mirror()?.metadata.annotations).toMatchObject({ note: 'x' });
 });
 
 test('long names are cut as Argo CD cuts them', () => {

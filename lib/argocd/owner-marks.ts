@@ -6,8 +6,24 @@ interface Marked {
   readonly metadata: Metadata;
 }
 
-/** Argo CD's annotations that name the Application which made an object, and its installation. */
-const ownerAnnotations = [wellKnown.trackingAnnotation, annotations.installationId] as const;
+/**
+ * Argo CD's annotations that name the Application which made an object, and its installation. On the other side they would name
+ * another Application of that name, which would take the object for its own, be out of sync, and prune it.
+ */
+export const ownerAnnotations: readonly string[] = [wellKnown.trackingAnnotation, annotations.installationId];
+
+/**
+ * Argo CD's annotations that tell the Application which made an object how to compare, sync and show it, on the side where that is.
+ * An Application's own compare options are for itself, too: managed copies have them.
+ */
+export const ownerOptions: readonly string[] = [
+  'argocd.argoproj.io/sync-options',
+  'argocd.argoproj.io/compare-options',
+  'argocd.argoproj.io/managed-by-url',
+];
+
+/** The labels that name an Application as `tracking-id` does: Argo CD's default, and the one that its documentation proposes instead. */
+export const ownerLabels: readonly string[] = [wellKnown.instanceLabel, 'argocd.argoproj.io/instance'];
 
 /** Longest value of a label; Argo CD cuts names that are longer. */
 const longestLabel = 63;
@@ -15,6 +31,11 @@ const longestLabel = 63;
 /** Whether an object has an annotation by which Argo CD takes it for a part of an Application. */
 export function hasOwnerAnnotation({ metadata }: Marked): boolean {
   return ownerAnnotations.some((key) => metadata.annotations?.[key] !== undefined);
+}
+
+/** Whether an object has an annotation that is for the side of its source alone. */
+export function hasForeignAnnotation({ metadata }: Marked): boolean {
+  return [...ownerAnnotations, ...ownerOptions].some((key) => metadata.annotations?.[key] !== undefined);
 }
 
 /**
@@ -25,19 +46,21 @@ export function hasOwnerAnnotation({ metadata }: Marked): boolean {
  */
 export function withoutOwner<T extends Marked>(object: T, isApplication: (instance: string) => boolean): T {
   const { annotations: all = {}, labels = {} } = object.metadata;
-  const { [wellKnown.instanceLabel]: instance, ...others } = labels;
-  const owner = all[wellKnown.trackingAnnotation]?.split(':', 1)[0] ?? '';
-  const isOwner = instance !== undefined && (instance === cut(owner) || isApplication(instance));
+  const owner = cut(all[wellKnown.trackingAnnotation]?.split(':', 1)[0] ?? '');
+  const isOwners = (key: string, value: string) =>
+    ownerLabels.includes(key) && (value === owner || isApplication(value));
+  const others = Object.entries(labels).filter(([key, value]) => !isOwners(key, value));
+  const isOwner = others.length < Object.keys(labels).length;
   if (!isOwner && !hasOwnerAnnotation(object)) {
     return object;
   }
-  const kept = Object.entries(all).filter(([key]) => !ownerAnnotations.some((one) => one === key));
+  const kept = Object.entries(all).filter(([key]) => !ownerAnnotations.includes(key));
   return {
     ...object,
     metadata: {
       ...object.metadata,
       ...(object.metadata.annotations && { annotations: Object.fromEntries(kept) }),
-      ...(isOwner && { labels: others }),
+      ...(isOwner && { labels: Object.fromEntries(others) }),
     },
   };
 }

@@ -2,6 +2,7 @@ import { digestOf, wellKnown } from '../../base/index.ts';
 import type { Application, ApplicationSpec, ApplicationStatus } from '../application.ts';
 import { withoutPrincipalConditions } from '../managed/status.ts';
 import { annotations, skipSyncLabel } from '../names.ts';
+import { ownerAnnotations, ownerLabels, ownerOptions } from '../owner-marks.ts';
 import { triggers, triggersOf } from '../triggers.ts';
 
 /** Where a mirror stands: whose Application it shows, and what the hub calls that agent's cluster. */
@@ -38,9 +39,8 @@ const localToOneSide: ReadonlySet<string> = new Set([
   annotations.lastUpdated,
   annotations.lastApplied,
   annotations.notified,
-  // On the hub it would name an Application of the hub, which would then be out of sync, and prune the mirror.
-  wellKnown.trackingAnnotation,
-  annotations.installationId,
+  ...ownerAnnotations,
+  ...ownerOptions,
   annotations.takenOver,
   annotations.adoptionPolicy,
   annotations.nudgedAt,
@@ -177,10 +177,11 @@ export function hubSpecOf(source: Application, agent: string): Readonly<Record<s
 function fieldsOf({ metadata, status }: Application, spec: ApplicationSpec): MirrorFields {
   const { server: _, name: __, ...destination } = spec.destination ?? {};
   // An agent reports no Application with this label, so on a mirror a user of the hub set it.
-  // Where Argo CD tracks by labels, the other one names an Application as tracking-id does.
-  const { [skipSyncLabel]: _skip, [wellKnown.instanceLabel]: _owner, ...labels } = metadata.labels ?? {};
+  const labels = Object.entries(metadata.labels ?? {}).filter(
+    ([key]) => key !== skipSyncLabel && !ownerLabels.includes(key),
+  );
   return {
-    labels,
+    labels: Object.fromEntries(labels),
     annotations: Object.fromEntries(
       Object.entries(metadata.annotations ?? {}).filter(([key]) => !localToOneSide.has(key)),
     ),

@@ -3,7 +3,7 @@ import { canonicalJson, wellKnown } from '../../base/index.ts';
 import type { Application, ApplicationSpec } from '../application.ts';
 import { asAsking } from '../leaving.ts';
 import { annotations } from '../names.ts';
-import { withoutOwner } from '../owner-marks.ts';
+import { ownerAnnotations, withoutOwner } from '../owner-marks.ts';
 import { triggerAnnotations, triggersOf } from '../triggers.ts';
 import { withoutPrincipalConditions } from './status.ts';
 
@@ -28,9 +28,7 @@ const hubOnly: ReadonlySet<string> = new Set([
   annotations.release,
   annotations.onBothHubs,
   annotations.takenOver,
-  // They name an Application of the hub: one of that name on the cluster would take the copy for its own, and prune it.
-  wellKnown.trackingAnnotation,
-  annotations.installationId,
+  ...ownerAnnotations,
   // It keeps the hub's application controller away. The cluster's own must not obey it.
   wellKnown.skipReconcileAnnotation,
   ...triggerAnnotations,

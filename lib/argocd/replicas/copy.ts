@@ -1,7 +1,8 @@
-import { digestOf, type MergePatch, mergePatchBetween, wellKnown } from '../../base/index.ts';
+import { digestOf, type MergePatch, mergePatchBetween } from '../../base/index.ts';
 import type { ObjectRef } from '../../sync/index.ts';
 import { annotations } from '../names.ts';
 import type { Metadata } from '../object.ts';
+import { ownerAnnotations, ownerOptions } from '../owner-marks.ts';
 import type { ReplicaKind, ReplicaObject } from './kinds.ts';
 
 /** Annotations that mean something only where they are, or are this side's own. */
@@ -14,9 +15,8 @@ const own: ReadonlySet<string> = new Set([
   annotations.mirrorChecksums,
   annotations.mirrorDigests,
   annotations.takenOver,
-  // They name an Application of the other side: one of that name on this side would take the copy for its own, and prune it.
-  wellKnown.trackingAnnotation,
-  annotations.installationId,
+  ...ownerAnnotations,
+  ...ownerOptions,
 ]);
 
 /** Those of them that stay on a copy. */

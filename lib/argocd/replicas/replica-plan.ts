@@ -3,7 +3,7 @@ import type { ObjectRef } from '../../sync/index.ts';
 import { copiedFrom } from '../copied-from.ts';
 import { planLeave } from '../leaving.ts';
 import { annotations } from '../names.ts';
-import { hasOwnerAnnotation } from '../owner-marks.ts';
+import { hasForeignAnnotation } from '../owner-marks.ts';
 import { isSkipped } from '../routing.ts';
 import { giveBack, recordOf } from '../taken-over.ts';
 import type { Plan } from '../writing/plan.ts';
@@ -116,7 +116,7 @@ export class ReplicaPlanner<T extends ReplicaObject> {
       // When it is gone, it is created again.
       return this.#release(local) ?? { action: 'wait' };
     }
-    const isWrong = this.hasDrifted(local, desired) || hasOwnerAnnotation(local);
+    const isWrong = this.hasDrifted(local, desired) || hasForeignAnnotation(local);
     const patch = isWrong ? patchForCopy(this.#kind, object, local, marks) : undefined;
     if (patch === undefined) {
       return { action: 'none' };

@@ -8,7 +8,7 @@ import {
   type Tuning,
   type View,
 } from '../../sync/index.ts';
-import { hasOwnerAnnotation } from '../owner-marks.ts';
+import { hasForeignAnnotation } from '../owner-marks.ts';
 import type { Copy, CopySync, ObjectMessage } from '../peer/kind-sync.ts';
 import type { PeerConnection, RequestUpdate, UnreadableMessage } from '../peer/messages.ts';
 import type { SyncStats } from '../peer/stats.ts';
@@ -131,7 +131,7 @@ export class Replica<T extends ReplicaObject> implements CopySync {
       const ref = this.#refOf(local.metadata.name);
       this.#keeper.adopt(local, ref);
       this.#renew(ref);
-      if (this.#keeper.desired(ref) !== undefined && hasOwnerAnnotation(local)) {
+      if (this.#keeper.desired(ref) !== undefined && hasForeignAnnotation(local)) {
         // An earlier version copied it.
         this.reconcile(ref.name);
       }
