@@ -74,6 +74,7 @@ function notice(
   mapping: 'destination' | 'namespace' = 'destination',
   held: RepositorySecret[] = [],
   shares = false,
+  sharesDefault = mapping === 'destination',
 ) {
   const { all } = clusters(
     cluster('1', 'cluster1', 'cluster1'),
@@ -92,10 +93,18 @@ function notice(
     isFor: (project, one) => isProjectForAgent(project, { agent: one, clusters: [] }, mapping),
     secrets: () => held,
     shares,
+    sharesDefault,
     hasSecret: (secret) => projectOfRepository(secret) === 'open' && secret.metadata.labels?.env !== 'test',
   };
   return noticeOn(app, agent, sources);
 }
+
+test('by namespace, the untouched default project admits no namespace, and the owner hears of it', () => {
+  const app = application({ name: 'cluster1' }, 'default', { namespace: 'cluster1' });
+  expect(notice(app, 'cluster1', 'namespace')).toBe(
+    'AppProject default does not admit source namespace cluster1, so cluster1 does not have it',
+  );
+});
 
 const unseen =
   "no application controller of the hub's Argo CD has looked at this Application, so nobody deploys it: run one on the hub (chart value hubArgoCD.applicationController.enabled), or give the Application to an agent";
@@ -203,7 +212,7 @@ describe("credentials that stay on the hub, while the cluster's Argo CD cannot c
   test('a project that goes to no agent', () => {
     const failed = { ...failing('default'), metadata: { name: 'shop', namespace: 'cluster1' } };
     for (const project of ['', 'default']) {
-      expect(notice(failed, 'cluster1', 'namespace', [secret({ project })])).toContain(
+      expect(notice(failed, 'cluster1', 'namespace', [secret({ project })], false, true)).toContain(
         `${stay} needs the Application's project, and AppProject default does not go to cluster1; use another one for both`,
       );
     }
@@ -240,7 +249,8 @@ test('with namespace-based mapping', () => {
   expect(inNamespace('cluster9', { server: 'https://kubernetes.default.svc' })).toBe(unseen);
   expect(inNamespace('cluster9', { server: 'https://plain' })).toBe(unseen);
   expect(inNamespace('argocd', { name: 'in-cluster' }), "Argo CD's own namespace").toBe(unseen);
-  expect(inNamespace('cluster1', { name: 'in-cluster' }), 'its agent has it').toBeUndefined();
+  const own = application({ name: 'in-cluster' }, 'default', { namespace: 'cluster1' });
+  expect(notice(own, 'cluster1', 'namespace', [], false, true), 'its agent has it').toBeUndefined();
   expect(inNamespace('cluster9', { server: 'https://cluster1' })).toBe('there is no agent named cluster9');
   expect(inNamespace('argocd', { name: 'cluster9' }), "Argo CD's own namespace").toBeUndefined();
   expect(inNamespace('cluster1', { name: 'cluster1' }, 'here')).toBe(

@@ -40,6 +40,8 @@ export interface NoticeSources {
   readonly hasSecret: (secret: RepositorySecret, agent: string) => boolean;
   /** Whether Secrets without a project go to the agents whose Applications use them. */
   readonly shares: boolean;
+  /** Whether Argo CD's untouched AppProject `default` goes to all managed agents. */
+  readonly sharesDefault: boolean;
 }
 
 /**
@@ -117,11 +119,11 @@ function destinationNotice({ spec }: Application, { agentOfCluster }: NoticeSour
 function projectNotice(
   { spec }: Application,
   agent: string,
-  { mapping, project: projectOf, isFor }: NoticeSources,
+  { mapping, project: projectOf, isFor, sharesDefault }: NoticeSources,
 ): string | undefined {
   const name = spec.project || 'default';
   const project = projectOf(name);
-  if (project === undefined || isUntouchedDefault(project)) {
+  if (project === undefined || (sharesDefault && isUntouchedDefault(project))) {
     return undefined;
   }
   if (ownerOfMirror(project) !== undefined) {

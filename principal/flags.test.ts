@@ -110,6 +110,7 @@ test('these are ours alone', () => {
   const known = rows.map(({ flag }) => flag);
   expect(Object.keys(principalFlags).filter((name) => !known.includes(name))).toEqual([
     'autonomous-project-groups',
+    'share-default-project',
     'share-repositories',
     'spiffe-endpoint-socket',
     'agent-disconnect-grace-period',

@@ -60,6 +60,11 @@ export const principalFlags = {
     usage: "give the groups in the roles of autonomous agents' AppProjects these roles on the hub, too",
     ...env('AUTONOMOUS_PROJECT_GROUPS'),
   }),
+  'share-default-project': boolFlag({
+    usage:
+      "with namespace-based mapping, give Argo CD's untouched AppProject default to managed agents, too, although it admits none of their namespaces",
+    ...env('SHARE_DEFAULT_PROJECT'),
+  }),
   'share-repositories': boolFlag({
     usage:
       'give repository Secrets without a project, which otherwise stay on the hub, to the agents whose Applications use the repository',

@@ -172,7 +172,8 @@ export function hubSync(options: {
     tuning,
     runtime,
   });
-  const publishedProjects = publishAppProjects({ store: projects, ...common });
+  const sharesDefault = mapping === 'destination' || flags['share-default-project'];
+  const publishedProjects = publishAppProjects({ store: projects, sharesDefault, ...common });
   const agentOf =
     mapping === 'destination' ? withoutMirrors(router, (one) => mirrors.isMirror(one) || isOthersMirror(one)) : router;
   const shares = flags['share-repositories'];
@@ -221,6 +222,7 @@ export function hubSync(options: {
         secrets: () => caches.Secrets.byIndex(repositorySecrets, '') as RepositorySecret[],
         hasSecret: publishedRepositories.isFor,
         shares,
+        sharesDefault,
       }),
     tuning,
     runtime,

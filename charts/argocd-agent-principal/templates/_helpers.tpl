@@ -258,6 +258,7 @@ PPROF_PORT: pprof.port
 HEALTH_CHECK_PORT: healthz.port
 EVENT_PROCESSORS: event-processors
 SHARE_REPOSITORIES: share-repositories
+SHARE_DEFAULT_PROJECT: share-default-project
 AGENT_DISCONNECT_GRACE_PERIOD: agent.disconnect-grace-period
 AGENT_MAX_OBJECTS: agent.max-objects
 AGENT_MAX_BYTES: agent.max-bytes

@@ -4,12 +4,22 @@ import { processRuntime } from '../../sync/index.ts';
 import { type AppProject, annotations, type Mapping, publishAppProjects, replicateAppProjects } from '../index.ts';
 import { Memory, pair, summaries, testLog } from './testing.ts';
 
-function start(options: { mapping?: Mapping; hub?: Memory<AppProject>; managed?: Memory<AppProject> } = {}) {
-  const { mapping = 'destination', hub = new Memory(), managed = new Memory() } = options;
+function start(
+  options: { mapping?: Mapping; sharesDefault?: boolean; hub?: Memory<AppProject>; managed?: Memory<AppProject> } = {},
+) {
+  const { mapping = 'destination', sharesDefault, hub = new Memory(), managed = new Memory() } = options;
   const log = testLog();
   const common = { namespace: 'argocd', runtime: processRuntime(log) };
   const joined = pair({
-    managed: [publishAppProjects({ ...common, store: hub, principalUid: 'p', mapping })],
+    managed: [
+      publishAppProjects({
+        ...common,
+        store: hub,
+        principalUid: 'p',
+        mapping,
+        ...(sharesDefault !== undefined && { sharesDefault }),
+      }),
+    ],
     agent: { mode: 'managed', kinds: [replicateAppProjects({ ...common, store: managed })] },
   });
   return { hub, managed, log, ...joined };
@@ -51,20 +61,33 @@ test('others are left alone', async () => {
   expect(managed.writes).toEqual([]);
 });
 
-test("the hub's untouched default project reaches every agent, and takes over the one that is there", async () => {
-  const managed = new Memory<AppProject>();
-  managed.put(project('default', { sourceRepos: [] }));
-  const { hub, settled } = start({ mapping: 'namespace', managed });
-  hub.put(
-    project('default', {
-      sourceRepos: ['*'],
-      destinations: [{ namespace: '*', server: '*' }],
-      clusterResourceWhitelist: [{ group: '*', kind: '*' }],
-    }),
-  );
+const untouched = project('default', {
+  sourceRepos: ['*'],
+  destinations: [{ namespace: '*', server: '*' }],
+  clusterResourceWhitelist: [{ group: '*', kind: '*' }],
+});
+
+test.each<[Parameters<typeof start>[0]]>([[{}], [{ mapping: 'namespace', sharesDefault: true }]])(
+  "the hub's untouched default project reaches every agent, and takes over the one that is there: %o",
+  async (options) => {
+    const managed = new Memory<AppProject>();
+    managed.put(project('default', { sourceRepos: [] }));
+    const { hub, settled } = start({ ...options, managed });
+    hub.put(untouched);
+    await settled();
+    expect(managed.writes).toEqual(['patch']);
+    expect(managed.objects.get('default')?.spec.sourceRepos).toEqual(['*']);
+  },
+);
+
+test('by namespace, the untouched default project reaches nobody: it admits no namespace', async () => {
+  const { hub, managed, settled } = start({ mapping: 'namespace' });
+  hub.put(untouched);
   await settled();
-  expect(managed.writes).toEqual(['patch']);
-  expect(managed.objects.get('default')?.spec.sourceRepos).toEqual(['*']);
+  expect(managed.writes).toEqual([]);
+  hub.put({ ...untouched, spec: { ...untouched.spec, sourceNamespaces: ['one'] } });
+  await settled();
+  expect(managed.objects.has('default')).toBe(true);
 });
 
 test('defect 8: a hub project that was copied from another hub is no mirror', async () => {

@@ -39,11 +39,19 @@ export function projectTargets({
   };
 }
 
-/** The hub's AppProjects for managed agents. A mirror of an autonomous agent's project is sent to nobody. */
+/**
+ * The hub's AppProjects for managed agents. A mirror of an autonomous agent's project is sent to nobody. Argo CD's untouched `default`
+ * goes to all with destination-based mapping alone: with the other one it admits no agent's namespace, and on the cluster, where copies
+ * stand in Argo CD's own namespace, nothing would ask for that.
+ */
 export function publishAppProjects(
-  options: HubPublisherOptions<AppProject> & ProjectPublisherOptions,
+  options: HubPublisherOptions<AppProject> &
+    ProjectPublisherOptions & {
+      /** Whether the untouched `default` goes to all agents. Default: with destination-based mapping. */
+      readonly sharesDefault?: boolean;
+    },
 ): Publisher<AppProject> {
-  const { mapping, virtualProjects } = options;
+  const { mapping, virtualProjects, sharesDefault = mapping === 'destination' } = options;
   const targetOf = projectTargets(options);
   return new Publisher({
     ...options,
@@ -54,7 +62,7 @@ export function publishAppProjects(
         return undefined;
       }
       const [virtual, target] = [virtualProjects?.of(project) ?? project, targetOf(agent)];
-      return isProjectForAgent(virtual, target, mapping) || isUntouchedDefault(project)
+      return isProjectForAgent(virtual, target, mapping) || (sharesDefault && isUntouchedDefault(project))
         ? projectForAgent(virtual, target, mapping)
         : undefined;
     },
