@@ -39,6 +39,14 @@ export function plainAddress(address: string): string {
   return /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1] ?? address;
 }
 
+/** `address:port` of the other end of a socket; an IPv6 address is in brackets. */
+export function remoteAddressOf(socket: {
+  readonly remoteAddress?: string | undefined;
+  readonly remotePort?: number | undefined;
+}): string {
+  return hostPort(plainAddress(socket.remoteAddress ?? 'unknown'), socket.remotePort ?? 0);
+}
+
 /** The network whose addresses usually belong to one peer: of IPv6 the /64, of IPv4 the address itself. */
 export function networkOf(address: string): string {
   const plain = plainAddress(withoutBrackets(address));

@@ -9,6 +9,7 @@ export {
   listenHost,
   networkOf,
   plainAddress,
+  remoteAddressOf,
   splitHostPort,
   withoutBrackets,
 } from './addresses.ts';

@@ -1,6 +1,7 @@
 import type { X509Certificate } from 'node:crypto';
 import type { Socket } from 'node:net';
 import type { Server, TLSSocket } from 'node:tls';
+import { remoteAddressOf } from '../base/index.ts';
 import type { CertifiedPort, EndUse, Judgement } from './open-connections.ts';
 
 /** What is known of a client's certificate. */
@@ -21,7 +22,7 @@ export function certifySockets(server: Server, port: CertifiedPort): (socket: ob
   const known = new WeakMap<object, SocketCertificate>();
   const accepted = new Map<string, number>();
   server.on('connection', (socket: Socket) => {
-    const [key, now] = [keyOf(socket), performance.now()];
+    const [key, now] = [remoteAddressOf(socket), performance.now()];
     accepted.set(key, now);
     socket.once('close', () => {
       // The address and port may be in use again.
@@ -35,7 +36,7 @@ export function certifySockets(server: Server, port: CertifiedPort): (socket: ob
     if (certificate === undefined) {
       return;
     }
-    const key = keyOf(socket);
+    const key = remoteAddressOf(socket);
     let end: EndUse = () => socket.destroy();
     const problem = port.opened({
       certificate,
@@ -53,9 +54,4 @@ export function certifySockets(server: Server, port: CertifiedPort): (socket: ob
     });
   });
   return (socket) => known.get(socket);
-}
-
-/** The other end, for the log, and to tell connections apart. */
-function keyOf({ remoteAddress, remotePort }: Pick<Socket, 'remoteAddress' | 'remotePort'>): string {
-  return `${remoteAddress}:${remotePort}`;
 }

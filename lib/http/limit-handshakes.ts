@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import type { Server, TLSSocket } from 'node:tls';
-import { BoundedMap } from '../base/index.ts';
+import { BoundedMap, remoteAddressOf } from '../base/index.ts';
 
 /** Clients complete a handshake at once. */
 const mostHandshakes = 1_000;
@@ -13,7 +13,7 @@ const mostHandshakes = 1_000;
 export function limitHandshakes(server: Server): () => void {
   const open = new BoundedMap<string, Socket>(mostHandshakes, (_, socket) => socket.destroy());
   server.on('connection', (socket: Socket) => {
-    const key = keyOf(socket);
+    const key = remoteAddressOf(socket);
     open.set(key, socket);
     socket.once('close', () => {
       // The address and port may be in use again.
@@ -22,14 +22,10 @@ export function limitHandshakes(server: Server): () => void {
       }
     });
   });
-  server.on('secureConnection', (socket: TLSSocket) => open.delete(keyOf(socket)));
+  server.on('secureConnection', (socket: TLSSocket) => open.delete(remoteAddressOf(socket)));
   return () => {
     for (const socket of open.values()) {
       socket.destroy();
     }
   };
-}
-
-function keyOf({ remoteAddress, remotePort }: Pick<Socket, 'remoteAddress' | 'remotePort'>): string {
-  return `${remoteAddress} ${remotePort}`;
 }

@@ -2,7 +2,7 @@ import type { X509Certificate } from 'node:crypto';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { TLSSocket } from 'node:tls';
-import { hostPort, plainAddress } from '../../../base/index.ts';
+import { remoteAddressOf } from '../../../base/index.ts';
 import type { Judgement, SocketCertificate } from '../../../credentials/index.ts';
 import { grpcStatus } from '../status.ts';
 import type { ServerCall } from './server-call.ts';
@@ -80,14 +80,6 @@ export class ConnectionCalls {
     }
     setTimeout(destroy, farewellMs).unref();
   }
-}
-
-/** `address:port` of the other end of a socket; an IPv6 address is in brackets. */
-export function remoteAddressOf(socket: {
-  readonly remoteAddress?: string | undefined;
-  readonly remotePort?: number | undefined;
-}): string {
-  return hostPort(plainAddress(socket.remoteAddress ?? 'unknown'), socket.remotePort ?? 0);
 }
 
 /**

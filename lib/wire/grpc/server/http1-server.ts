@@ -1,19 +1,12 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { Logger } from '../../../base/index.ts';
+import { type Logger, remoteAddressOf } from '../../../base/index.ts';
 import type { SocketCertificate } from '../../../credentials/index.ts';
 import { limitRequests, RefusalLog } from '../../../http/index.ts';
 import type { KeepaliveTiming } from '../keepalive.ts';
 import { webSocketProtocol } from '../websocket-frames.ts';
-import {
-  ConnectionCalls,
-  describePeer,
-  Idleness,
-  onSocketClose,
-  remoteAddressOf,
-  type ServerConnection,
-} from './connection.ts';
+import { ConnectionCalls, describePeer, Idleness, onSocketClose, type ServerConnection } from './connection.ts';
 import { Http1ServerChannel } from './http1-channel.ts';
 import type { ReceiveBudget } from './receive-budget.ts';
 import { ServerCall } from './server-call.ts';

@@ -1,9 +1,8 @@
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { createServer as createTlsServer, type TLSSocket, type Server as TlsServer } from 'node:tls';
-import type { Logger } from '../../../base/index.ts';
+import { type Logger, remoteAddressOf } from '../../../base/index.ts';
 import { type CertifiedPort, certifySockets, type SocketCertificate } from '../../../credentials/index.ts';
 import type { ServerTls } from '../../tls.ts';
-import { remoteAddressOf } from './connection.ts';
 import { type ConnectionLimits, ConnectionRate } from './connection-rate.ts';
 import { logTlsFailures } from './tls-failures.ts';
 import { secureContextOptions, useTls } from './tls-options.ts';

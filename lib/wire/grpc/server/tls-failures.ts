@@ -1,6 +1,5 @@
 import type { Server, TLSSocket } from 'node:tls';
-import type { Logger } from '../../../base/index.ts';
-import { remoteAddressOf } from './connection.ts';
+import { type Logger, remoteAddressOf } from '../../../base/index.ts';
 
 /** Logs why TLS handshakes fail. */
 export function logTlsFailures(server: Server, logger: Logger): void {
