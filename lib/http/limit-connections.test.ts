@@ -78,7 +78,7 @@ test('the address with most connections makes room for the others, with its olde
 test('refusals are said at once, and then once a minute with their number', () => {
   let now = 5;
   const lines: object[] = [];
-  const log = new RefusalLog('tests', { warn: (fields) => lines.push(fields) }, () => now);
+  const log = new RefusalLog('tests', { warn: (fields) => lines.push(fields) }, { now: () => now });
   for (let index = 0; index < 100; index++) {
     log.add('there are too many', '10.0.0.1');
   }

@@ -12,16 +12,23 @@ interface Refused {
 export class RefusalLog {
   readonly #what: string;
   readonly #logger: Pick<Logger, 'warn'>;
+  readonly #ends: string;
   readonly #now: () => number;
   readonly #refused = new Map<string, Refused>();
 
   /**
    * @param what the server, for people: `metrics`
-   * @param now milliseconds of a clock that never goes back
+   * @param options.ends what it refuses. Default: a connection
+   * @param options.now milliseconds of a clock that never goes back
    */
-  constructor(what: string, logger: Pick<Logger, 'warn'>, now: () => number = () => performance.now()) {
+  constructor(
+    what: string,
+    logger: Pick<Logger, 'warn'>,
+    { ends = 'a connection', now = () => performance.now() }: { readonly ends?: string; now?(): number } = {},
+  ) {
     this.#what = what;
     this.#logger = logger;
+    this.#ends = ends;
     this.#now = now;
   }
 
@@ -40,7 +47,7 @@ export class RefusalLog {
     }
     this.#logger.warn(
       { from: network, refused: refused.count, ...fields },
-      `The server for ${this.#what} ends a connection: ${why}`,
+      `The server for ${this.#what} ends ${this.#ends}: ${why}`,
     );
     refused.count = 0;
     refused.loggedAt = now;

@@ -1,5 +1,6 @@
 import type { Logger } from '../../../base/index.ts';
 import type { CertifiedPort } from '../../../credentials/index.ts';
+import { RefusalLog } from '../../../http/index.ts';
 import type { ServerTls } from '../../tls.ts';
 import type { KeepaliveTiming } from '../keepalive.ts';
 import { grpcStatus } from '../status.ts';
@@ -11,6 +12,7 @@ import { type Http2Connection, serveHttp2 } from './http2-server.ts';
 import { type ConnectionRefusal, listenForConnections } from './listener.ts';
 import { ReceiveBudget } from './receive-budget.ts';
 import type { ServerCall } from './server-call.ts';
+import { WaitingCalls } from './waiting-calls.ts';
 
 export { clientOf } from './client-of.ts';
 export type { ServerConnection } from './connection.ts';
@@ -68,12 +70,21 @@ export async function listenGrpc(options: {
       call.finish(grpcStatus.unimplemented, `messages with grpc-encoding "${encoding}" cannot be read here`);
     }
   };
+  const waiting = new WaitingCalls();
+  const refusals = new RefusalLog('agents', logger, { ends: 'a call' });
   // A client may begin a thousand calls at once.
   const serve = (call: ServerCall, connection: ServerConnection) => {
     const client = clientOf(connection);
+    const waited = waiting.add(client, call);
+    if (waited === undefined) {
+      refusals.add('too many of its client wait already', connection.address);
+      call.finish(grpcStatus.unavailable, 'too many calls wait for their turn');
+      return;
+    }
     const inTurn = () => {
       if (!call.isOver && budget.turns.tryAcquire(client, inTurn)) {
         const began = performance.now();
+        waited();
         begin(call, connection);
         budget.turns.used(client, 0, Math.max(callMs, performance.now() - began));
       }
