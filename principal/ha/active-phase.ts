@@ -142,6 +142,8 @@ async function start(
     peerHost: ha.peer?.host,
     logger,
   });
+  // An agent may not follow, and one may get the name of a standby that does.
+  agents.subscribe({ mapped: () => source.judge() });
   program.health('waiting for the key material (Secrets or files)');
   const servers = await startServers(settings, { ...program, signal: writing.signal }, inputs, engine, loggers, {
     refuse: () => {

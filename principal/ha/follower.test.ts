@@ -24,6 +24,7 @@ function setUp() {
     'peer',
     {
       address: '127.0.0.1:1',
+      judge: () => undefined,
       send: (event) => {
         sent.push(event);
         return state.takes;

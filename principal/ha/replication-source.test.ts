@@ -54,6 +54,7 @@ const stream: ReplicaStream = {
   send: () => true,
   onDrain: () => undefined,
   end: () => undefined,
+  judge: () => undefined,
   ended: false,
 };
 
@@ -81,6 +82,16 @@ test('a hub that ends takes no standby, and sends one away that has not taken it
   hub.refuse('the principal is shutting down');
   expect(ended).toEqual(['beginning']);
   expect(() => hub.subscribe(named('late'), {}, 'hub4')).toThrow('the principal is shutting down');
+});
+
+test('all standbys are judged again, also those that begin', () => {
+  const hub = source();
+  const judged: string[] = [];
+  const named = (name: string) => ({ ...stream, judge: () => void judged.push(name) });
+  hub.subscribe(named('in step'), {}, 'hub2').acknowledged(0n);
+  hub.subscribe(named('beginning'), {}, 'hub3');
+  hub.judge();
+  expect(judged).toEqual(['in step', 'beginning']);
 });
 
 test('a principal that is cut off from its hub takes no standby: another one knows more', () => {

@@ -330,6 +330,13 @@ export class ReplicationSource {
     }
   }
 
+  /** Judges again whether the standbys may follow, by the judgement of new ones. */
+  judge(): void {
+    for (const { stream } of this.followers) {
+      stream.judge();
+    }
+  }
+
   /** Ends the streams of all standbys. */
   end(reason: string): void {
     for (const { stream } of this.followers) {

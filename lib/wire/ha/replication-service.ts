@@ -31,6 +31,8 @@ export interface ReplicaStream {
   onDrain(listener: () => void): void;
   /** Ends the stream with an error for the standby. */
   end(error: GrpcError): void;
+  /** Judges again whether the standby may follow, and ends the stream if not. */
+  judge(): void;
   readonly ended: boolean;
 }
 
@@ -133,6 +135,13 @@ function serveStream(
     send: (event) => call.send(ReplicatedEvent.encode(event).finish()),
     onDrain: (listener) => call.onDrain(listener),
     end: (error) => call.fail(error),
+    judge: () => {
+      try {
+        service.authorize(context.peer);
+      } catch (error) {
+        call.fail(error);
+      }
+    },
     get ended() {
       return call.isOver;
     },
