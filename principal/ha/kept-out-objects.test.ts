@@ -123,6 +123,7 @@ class Way {
               return true;
             },
             onDrain: nothing,
+            judge: nothing,
             end,
             get ended() {
               return isEnded;
