@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { application, namespace, type Pair, pairApplications, startPair } from '../e2e/pair/index.ts';
+import { application, metricsNow, namespace, type Pair, pairApplications, startPair } from '../e2e/pair/index.ts';
 import { until } from '../lib/base/testing.ts';
 
 let pair: Pair;
@@ -21,8 +21,8 @@ async function told(name: string, from = pair.name): Promise<string | undefined>
 }
 
 async function metric(name: string): Promise<string | undefined> {
-  const answer = await fetch(`http://127.0.0.1:${pair.principalMetricsPort}/metrics`).catch(() => undefined);
-  return (await answer?.text())
+  const text = await metricsNow(pair.principalMetricsPort).catch(() => undefined);
+  return text
     ?.split('\n')
     .find((line) => line.startsWith(`${name} `))
     ?.slice(name.length + 1);
