@@ -4,6 +4,7 @@ import { type Logger, remoteAddressOf } from '../../../base/index.ts';
 import { type CertifiedPort, certifySockets, type SocketCertificate } from '../../../credentials/index.ts';
 import type { ServerTls } from '../../tls.ts';
 import { type ConnectionLimits, ConnectionRate } from './connection-rate.ts';
+import { ConnectionTurns } from './connection-turns.ts';
 import { logTlsFailures } from './tls-failures.ts';
 import { secureContextOptions, useTls } from './tls-options.ts';
 
@@ -64,6 +65,7 @@ export async function listenForConnections(options: {
 }): Promise<ConnectionListener> {
   const { limits, logger, tls, http1 } = options;
   const rate = new ConnectionRate(limits);
+  const turns = new ConnectionTurns();
   const connections = new Map<string, OpenConnection>();
   /** Connections on which no call has authenticated yet, oldest first. */
   const unauthenticated = new Map<string, OpenConnection>();
@@ -128,9 +130,14 @@ export async function listenForConnections(options: {
     const connection: OpenConnection = { socket, since: now, hasCalled: false };
     connections.set(peer, connection);
     unauthenticated.set(peer, connection);
-    const timer = wait === 0 ? undefined : setTimeout(() => accept(socket), wait);
+    let leaveQueue: (() => void) | undefined;
+    const begin = () => {
+      leaveQueue = turns.enter(socket.remoteAddress ?? '', () => accept(socket));
+    };
+    const timer = wait === 0 ? undefined : setTimeout(begin, wait);
     socket.once('close', () => {
       clearTimeout(timer);
+      leaveQueue?.();
       connections.delete(peer);
       unauthenticated.delete(peer);
       // A client that rejects the server's certificate closes without an alert. Probes of load balancers send nothing, and
@@ -147,7 +154,7 @@ export async function listenForConnections(options: {
       }
     });
     if (timer === undefined) {
-      accept(socket);
+      begin();
     }
   });
   if (tlsServer !== undefined) {

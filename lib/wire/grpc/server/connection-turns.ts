@@ -1,0 +1,62 @@
+import { networkOf } from '../../../base/index.ts';
+
+/** Connections that begin in one turn of the event loop. */
+const perTurn = 8;
+
+/**
+ * New connections begin a few in each turn of the event loop, each network in its turn. A handshake follows at once, from what has
+ * been read already: those of a thousand that connect at the same moment would stop everybody else for their time.
+ */
+export class ConnectionTurns {
+  /** By network, in the order of their turns. */
+  readonly #waiting = new Map<string, Set<() => void>>();
+  #begun = 0;
+
+  /**
+   * Calls `begin`, at once or in a later turn.
+   * @param address the client's
+   * @returns takes the connection out of the queue
+   */
+  enter(address: string, begin: () => void): () => void {
+    const network = networkOf(address);
+    const own = this.#waiting.get(network) ?? new Set();
+    this.#waiting.set(network, own.add(begin));
+    this.#continue();
+    return () => this.#remove(network, begin);
+  }
+
+  #continue(): void {
+    for (const [network, [first]] of this.#waiting) {
+      if (this.#begun >= perTurn || first === undefined) {
+        return;
+      }
+      this.#begun++;
+      if (this.#begun === 1) {
+        setImmediate(() => this.#nextTurn());
+      }
+      const others = this.#remove(network, first);
+      if (others !== undefined) {
+        // Behind the other networks. This loop comes to it again.
+        this.#waiting.delete(network);
+        this.#waiting.set(network, others);
+      }
+      first();
+    }
+  }
+
+  #nextTurn(): void {
+    this.#begun = 0;
+    this.#continue();
+  }
+
+  /** @returns those of the network that still wait; undefined: there is none */
+  #remove(network: string, begin: () => void): Set<() => void> | undefined {
+    const own = this.#waiting.get(network);
+    own?.delete(begin);
+    if (own?.size === 0) {
+      this.#waiting.delete(network);
+      return undefined;
+    }
+    return own;
+  }
+}
