@@ -1,6 +1,6 @@
 import type { WebSocket } from 'ws';
 import { jsonPatchOf, type MergePatch, needsJsonPatch, parseJson, TokenBucket } from '../base/index.ts';
-import { type AnswerListener, AnswerListeners } from './answer-listeners.ts';
+import { AnswerListeners } from './answer-listeners.ts';
 import type {
   ClientOptions,
   DeleteOptions,
@@ -38,6 +38,8 @@ const metadataListType = `${jsonType};as=PartialObjectMetadataList;g=meta.k8s.io
  * when the connection breaks. Nothing else is repeated here: the caller's work queue retries.
  */
 export class KubeClient {
+  /** Who hears what the server answers to reads and writes of single objects. Lists and watches are left out. */
+  readonly answers = new AnswerListeners();
   readonly #credentials: Credentials;
   readonly #pool: ConnectionPool;
   readonly #watches: WatchConnections;
@@ -49,7 +51,6 @@ export class KubeClient {
   readonly #observe: ClientOptions['observe'];
   readonly #beforeWrite: ClientOptions['beforeWrite'];
   readonly #reachability = new Reachability();
-  readonly #answers = new AnswerListeners();
 
   /** Prefer the static factories. */
   constructor(credentials: Credentials, options: ClientOptions = {}) {
@@ -103,11 +104,11 @@ export class KubeClient {
   async get<T extends KubeObject>(type: ResourceType<T>, key: ObjectKey, signal?: AbortSignal): Promise<T | undefined> {
     try {
       const object = await this.#json<T>({ method: 'GET', path: objectPath(type, key), signal });
-      this.#answers.answered(type, key, object);
+      this.answers.answered(type, key, object);
       return object;
     } catch (error) {
       if (isNotFound(error)) {
-        this.#answers.refused(type, key, error);
+        this.answers.refused(type, key, error);
         return undefined;
       }
       throw error;
@@ -322,9 +323,9 @@ export class KubeClient {
     const path = objectPath(type, key);
     try {
       const request = { method: 'DELETE', path, body, signal, idempotent: uid !== undefined } as const;
-      this.#answers.answered(type, key, await this.#json<KubeObject>(request));
+      this.answers.answered(type, key, await this.#json<KubeObject>(request));
     } catch (error) {
-      this.#answers.refused(type, key, error);
+      this.answers.refused(type, key, error);
       if (!isNotFound(error)) {
         throw error;
       }
@@ -379,14 +380,6 @@ export class KubeClient {
     return this.#reachability.returns(ms, signal);
   }
 
-  /**
-   * Calls back with each object of this kind that the server answers to a read or a write of it, until the returned function is
-   * called; undefined: the server has none. Lists and watches are left out.
-   */
-  onAnswer(type: ResourceType, listener: AnswerListener): () => void {
-    return this.#answers.add(type, listener);
-  }
-
   /** Closes all connections; open requests and watches fail. */
   async close(): Promise<void> {
     this.#watches.close();
@@ -422,7 +415,7 @@ export class KubeClient {
       ...(options.metadataOnly ? { accept: metadataType } : {}),
     });
     if (!options.dryRun && object?.metadata) {
-      this.#answers.answered(type, object.metadata, object);
+      this.answers.answered(type, object.metadata, object);
     }
     return object;
   }

@@ -77,7 +77,7 @@ export class Informer<T extends KubeObject> {
     this.#running = true;
     const { client, type, namespace, labelSelector, fieldSelector, logger } = this.#options;
     const answers = new Answers();
-    const unfollow = client.onAnswer?.(type, (key, object) => this.#answered(answers, key, object));
+    const unfollow = client.answers?.add(type, (key, object) => this.#answered(answers, key, object));
     try {
       await reflect({
         client,

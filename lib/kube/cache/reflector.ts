@@ -41,7 +41,7 @@ export interface ReflectorStats {
 
 /** What a reflector needs of a client; one that does not tell when its server answers again is asked after each delay. */
 export type ReflectedClient = Pick<KubeClient, 'listPage' | 'watch'> &
-  Partial<Pick<KubeClient, 'answersAgain' | 'onAnswer'>>;
+  Partial<Pick<KubeClient, 'answers' | 'answersAgain'>>;
 
 /** Options of `reflect`. */
 export interface ReflectorOptions<T extends KubeObject> {

@@ -19,7 +19,8 @@ export interface ScriptedSnapshot<T extends KubeObject> {
 }
 
 /** One kind of an API server in memory, with a history that can be compacted and trouble on demand. */
-export class ScriptedKind<T extends KubeObject> implements Pick<KubeClient, 'listPage' | 'watch' | 'onAnswer'> {
+export class ScriptedKind<T extends KubeObject> implements Pick<KubeClient, 'answers' | 'listPage' | 'watch'> {
+  readonly answers = new AnswerListeners();
   /** What lists were asked for. */
   readonly lists: { limit: number | undefined; continue: boolean }[] = [];
   /** How often only the version was asked for. */
@@ -32,7 +33,6 @@ export class ScriptedKind<T extends KubeObject> implements Pick<KubeClient, 'lis
   expireContinue = 0;
   readonly #objects = new Map<string, T>();
   readonly #watches = new Set<Watch<T>>();
-  readonly #answers = new AnswerListeners();
   #history: { version: number; event: WatchEvent<T> }[] = [];
   #version = 100;
   #compacted = 0;
@@ -63,12 +63,7 @@ export class ScriptedKind<T extends KubeObject> implements Pick<KubeClient, 'lis
 
   /** Answers a request of the client for an object, or says that there is none. */
   answer(type: ResourceType<T>, key: string): void {
-    this.#answers.answered(type, parseKey(key), this.#objects.get(key));
-  }
-
-  /** As {@link KubeClient.onAnswer}. */
-  onAnswer(...listener: Parameters<AnswerListeners['add']>): () => void {
-    return this.#answers.add(...listener);
+    this.answers.answered(type, parseKey(key), this.#objects.get(key));
   }
 
   /** Sends an event to the open watches that is in no history. */
