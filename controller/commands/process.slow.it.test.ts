@@ -86,8 +86,10 @@ test('with argocd-pull-integration’s flags: one leads, another takes over, a s
   await until('the cluster to be counted', async () =>
     /gitops_controller_reconciles_done\{queue="clusters"\} [1-9]/.test(await answers(first.metrics, '/metrics')),
   );
-  expect(await answers(first.metrics, '/metrics')).toMatch(
-    /^gitops_controller_condition\{namespace="argocd",name="fleet",type="HubArgoCDCompatible",status="True"\} 1$/m,
+  await until('the conditions in the metrics, whose text is made once a second', async () =>
+    /^gitops_controller_condition\{namespace="argocd",name="fleet",type="HubArgoCDCompatible",status="True"\} 1$/m.test(
+      await answers(first.metrics, '/metrics'),
+    ),
   );
   for (const name of workNames) {
     await fixture.reportWork('c1', name);
@@ -101,8 +103,10 @@ test('with argocd-pull-integration’s flags: one leads, another takes over, a s
     'ce-specversion': '1.0',
     authorization: 'Bearer open sesame',
   });
-  expect(await answers(first.metrics, '/metrics')).toMatch(
-    /^gitops_controller_fleet_events_total\{type="cluster-enrolled"\} 1$/m,
+  await until('the event in the metrics', async () =>
+    /^gitops_controller_fleet_events_total\{type="cluster-enrolled"\} 1$/m.test(
+      await answers(first.metrics, '/metrics'),
+    ),
   );
   first.signal('SIGTERM');
   expect(await first.exited).toMatchObject({ code: 0 });
