@@ -1,7 +1,8 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createClient } from '@redis/client';
+import { gzipSync } from 'node:zlib';
+import { createClient, RESP_TYPES } from '@redis/client';
 import { hash } from 'bcryptjs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { until } from '../../lib/base/testing.ts';
@@ -326,9 +327,14 @@ export function testLiveAccess(executables: () => Promise<Originals>): void {
       createClient({ socket: { host: '127.0.0.1', port, reconnectStrategy: false } }).connect();
     const [cluster, server] = await Promise.all([connect(redis.cluster.port), connect(ports.redis)]);
     try {
-      await cluster.set('app|resources-tree|web|1.8.3.gz', 'a tree');
+      const tree = gzipSync('{"nodes":[]}');
+      await cluster.set('app|resources-tree|web|1.8.3.gz', tree);
       const key = `app|resources-tree|${pair.name}_web|1.8.3.gz`;
-      await until('the tree', async () => (await server.get(key)) === 'a tree', { ...patient, details });
+      const asBytes = server.withTypeMapping({ [RESP_TYPES.BLOB_STRING]: Buffer });
+      await until('the tree', async () => tree.equals((await asBytes.get(key)) ?? Buffer.of()), {
+        ...patient,
+        details,
+      });
     } finally {
       cluster.destroy();
       server.destroy();

@@ -53,7 +53,9 @@ const healthPerSecond = 4;
 export async function startLoadedFleet(options: LoadedFleetOptions): Promise<LoadedFleet> {
   const { executables, attemptsPerSecond, applications } = options;
   const random = new Random(options.seed);
-  const pair = await startPair({ name: 'cluster1', originals: executables });
+  // Users ask for syncs to revisions of their own.
+  const environment = { ARGOCD_AGENT_OPERATION_REVISIONS: 'any' };
+  const pair = await startPair({ name: 'cluster1', originals: executables, environment });
   const running = new AbortController();
   const stop = async () => {
     running.abort();
