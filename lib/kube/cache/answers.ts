@@ -1,4 +1,4 @@
-import { compareVersions, isNewerVersion } from '../../base/index.ts';
+import { BoundedMap, compareVersions, isNewerVersion } from '../../base/index.ts';
 import { type KubeObject, keyOf, type ObjectKey } from '../types.ts';
 
 const mostRemembered = 4_096;
@@ -9,52 +9,52 @@ const mostRemembered = 4_096;
  * that is behind shows that the server was restored from a backup.
  */
 export class Answers {
-  /** The version in which an object was answered, by its uid; the oldest answer first. */
-  readonly #versions = new Map<string, { readonly key: string; readonly version: string; readonly round: number }>();
-  /** Uids of objects that the server no longer had. */
-  readonly #gone = new Map<string, { readonly round: number }>();
+  /** What was answered last, by the object's key; the oldest answer first. */
+  readonly #had = new BoundedMap<string, { uid: string; version: string; round: number }>(mostRemembered);
+  /** The uids of objects that the server no longer had, by key. */
+  readonly #gone = new BoundedMap<string, { uid: string; round: number }>(mostRemembered);
   /** How many lists have begun. */
   #round = 0;
 
   /** The server has answered with this object. */
   has({ metadata }: KubeObject): void {
     const { uid, resourceVersion: version } = metadata;
-    if (uid === undefined || version === undefined || !isNewerVersion(version, this.#versions.get(uid)?.version)) {
+    const key = keyOf(metadata);
+    if (uid === undefined || version === undefined || !isNewerVersion(version, this.#had.get(key)?.version)) {
       return;
     }
-    this.#versions.delete(uid);
-    this.#versions.set(uid, { key: keyOf({ metadata }), version, round: this.#round });
-    limit(this.#versions);
+    this.#had.set(key, { uid, version, round: this.#round });
   }
 
   /**
    * The server has answered that there is no object of this name.
    * @param cached the one that the cache has
    */
-  lacks(key: ObjectKey, cached: KubeObject | undefined): void {
-    const name = keyOf(key);
-    const answered = [...this.#versions].filter(([, answer]) => answer.key === name).map(([uid]) => uid);
-    for (const uid of [...answered, ...(cached?.metadata.uid === undefined ? [] : [cached.metadata.uid])]) {
-      this.#gone.set(uid, { round: this.#round });
+  lacks(name: ObjectKey, cached: KubeObject | undefined): void {
+    const key = keyOf(name);
+    const uid = this.#had.get(key)?.uid ?? cached?.metadata.uid;
+    if (uid !== undefined) {
+      this.#gone.set(key, { uid, round: this.#round });
     }
-    limit(this.#gone);
   }
 
   /** The cache has everything up to this version; the last was the deletion of an object. */
   shown(version: string, deleted?: KubeObject): void {
-    for (const [uid, answer] of this.#versions) {
+    for (const [key, answer] of this.#had) {
       if (isNewerVersion(answer.version, version)) {
         break;
       }
-      this.#versions.delete(uid);
+      this.#had.delete(key);
     }
-    this.#gone.delete(deleted?.metadata.uid ?? '');
+    if (deleted !== undefined) {
+      this.#gone.delete(keyOf(deleted));
+    }
   }
 
   /** The highest version that was answered, or the given one if that is higher. */
   latest(version: string | undefined): string | undefined {
     let latest = version;
-    for (const answer of this.#versions.values()) {
+    for (const answer of this.#had.values()) {
       latest = isNewerVersion(answer.version, latest) ? answer.version : latest;
     }
     return latest;
@@ -67,32 +67,25 @@ export class Answers {
 
   /** Whether the list shows an object as it was before an answer: in an earlier version, or one that was gone. */
   contradict({ metadata }: KubeObject): boolean {
-    const { uid = '', resourceVersion } = metadata;
-    const isBefore = (answer: { readonly round: number } | undefined) =>
-      answer !== undefined && answer.round < this.#round;
-    const had = this.#versions.get(uid);
-    return (
-      isBefore(this.#gone.get(uid)) || (isBefore(had) && (compareVersions(resourceVersion, had?.version) ?? 0) < 0)
-    );
+    const key = keyOf(metadata);
+    const [had, gone] = [this.#had.get(key), this.#gone.get(key)];
+    const isEarlier = had !== undefined && (compareVersions(metadata.resourceVersion, had.version) ?? 0) < 0;
+    const isBack = gone?.uid === metadata.uid;
+    return (isEarlier && this.#isBefore(had)) || (isBack && this.#isBefore(gone));
   }
 
   /** The list is complete: what was answered before it began is of no more use. */
   listed(): void {
-    for (const answers of [this.#versions, this.#gone]) {
-      for (const [uid, { round }] of answers) {
-        if (round < this.#round) {
-          answers.delete(uid);
+    for (const answers of [this.#had, this.#gone]) {
+      for (const [key, answer] of answers) {
+        if (this.#isBefore(answer)) {
+          answers.delete(key);
         }
       }
     }
   }
-}
 
-function limit(answers: Map<string, unknown>): void {
-  for (const oldest of answers.keys()) {
-    if (answers.size <= mostRemembered) {
-      break;
-    }
-    answers.delete(oldest);
+  #isBefore(answer: { readonly round: number } | undefined): boolean {
+    return answer !== undefined && answer.round < this.#round;
   }
 }
