@@ -108,8 +108,9 @@ export class SharedRole implements HubRole {
       signal,
       failed,
     }).subscribe({
-      added: (lease) => this.#observe(lease),
-      updated: (old, now) => (hasGoneBack(old.metadata, now.metadata) ? this.#take(now) : this.#observe(now)),
+      added: (lease, _, gap) => (gap === 'restore' ? this.#take(lease) : this.#observe(lease)),
+      updated: (old, now, gap) =>
+        gap === 'restore' || hasGoneBack(old.metadata, now.metadata) ? this.#take(now) : this.#observe(now),
     });
   }
 

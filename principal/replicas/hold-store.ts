@@ -38,11 +38,15 @@ export class HoldStore {
       }
     };
     this.#options.informer.subscribe({
-      added: seen,
-      updated: (old, now) => {
-        const agent = agentOfHold(now);
-        if (agent !== undefined && hasGoneBack(old.metadata, now.metadata)) {
-          this.#written.delete(agent);
+      added: (now, _, gap) => {
+        if (gap === 'restore') {
+          this.#written.delete(agentOfHold(now) ?? '');
+        }
+        seen(now);
+      },
+      updated: (old, now, gap) => {
+        if (gap === 'restore' || hasGoneBack(old.metadata, now.metadata)) {
+          this.#written.delete(agentOfHold(now) ?? '');
         }
         seen(now);
       },

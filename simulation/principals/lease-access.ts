@@ -46,12 +46,13 @@ export function leaseAccess(
     subscribe: (handler: InformerHandler<Lease>) =>
       store.subscribe((change) => {
         const { old, now } = change as { old: Lease | undefined; now: Lease | undefined };
+        const { gap } = change;
         if (now === undefined) {
           handler.deleted?.(old as Lease);
         } else if (old === undefined) {
-          handler.added?.(now, false);
-        } else if (old.metadata.resourceVersion !== now.metadata.resourceVersion) {
-          handler.updated?.(old, now);
+          handler.added?.(now, false, gap);
+        } else if (gap === 'restore' || old.metadata.resourceVersion !== now.metadata.resourceVersion) {
+          handler.updated?.(old, now, gap);
         }
       }),
     get: (ref: Ref) => store.get(ref),
