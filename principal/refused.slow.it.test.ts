@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { application, namespace, type Pair, pairApplications, startPair } from '../e2e/pair/index.ts';
+import { admissionPolicies, admissionPolicyBindings } from '../e2e/testbed/index.ts';
 import { until } from '../lib/base/testing.ts';
-import { events, type KubeClient, type KubeObject, resourceType } from '../lib/kube/index.ts';
+import { events, type KubeClient } from '../lib/kube/index.ts';
 
 // A policy that denies every change of an Application for a while, on the hub and on the cluster.
 
@@ -11,16 +12,6 @@ beforeAll(async () => {
 });
 afterAll(() => pair?.stop());
 
-const admission = (kind: string, plural: string) =>
-  resourceType<KubeObject & { spec: object }>({
-    group: 'admissionregistration.k8s.io',
-    version: 'v1',
-    kind,
-    plural,
-    namespaced: false,
-  });
-const policies = admission('ValidatingAdmissionPolicy', 'validatingadmissionpolicies');
-const bindings = admission('ValidatingAdmissionPolicyBinding', 'validatingadmissionpolicybindings');
 const reason = 'freeze until 18:00';
 
 /**
@@ -38,11 +29,11 @@ async function freeze(
     { apiGroups: ['argoproj.io'], apiVersions: ['*'], operations: ['UPDATE'], resources: ['applications'] },
   ];
   const validations = [{ expression: `!(${when})`, message: reason }];
-  await client.create(policies, {
+  await client.create(admissionPolicies, {
     metadata: { name: 'freeze' },
     spec: { failurePolicy: 'Fail', matchConstraints: { resourceRules }, validations },
   });
-  await client.create(bindings, {
+  await client.create(admissionPolicyBindings, {
     metadata: { name: 'freeze' },
     spec: { policyName: 'freeze', validationActions: ['Deny'] },
   });
@@ -56,8 +47,8 @@ async function freeze(
   };
   await until('the policy is in force', isDenied);
   return async () => {
-    await client.delete(bindings, { name: 'freeze' });
-    await client.delete(policies, { name: 'freeze' });
+    await client.delete(admissionPolicyBindings, { name: 'freeze' });
+    await client.delete(admissionPolicies, { name: 'freeze' });
     await until('the policy is gone', async () => !(await isDenied()));
   };
 }

@@ -1,27 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import {
-  isAlreadyExists,
-  isInvalid,
-  isNotFound,
-  type KubeClient,
-  type KubeObject,
-  resourceType,
-} from '../../lib/kube/index.ts';
-import { persist } from '../testbed/index.ts';
+import { isAlreadyExists, isInvalid, isNotFound, type KubeClient } from '../../lib/kube/index.ts';
+import { admissionPolicies, admissionPolicyBindings, persist } from '../testbed/index.ts';
 
 /** What can be refused: changes of a status; an operation that is set or taken back; what becomes of copies. */
 export type RefusedWrites = 'statuses' | 'operations' | 'copies';
-
-const admission = (kind: string, plural: string) =>
-  resourceType<KubeObject & { spec: Record<string, unknown> }>({
-    group: 'admissionregistration.k8s.io',
-    version: 'v1',
-    kind,
-    plural,
-    namespaced: false,
-  });
-const policies = admission('ValidatingAdmissionPolicy', 'validatingadmissionpolicies');
-const bindings = admission('ValidatingAdmissionPolicyBinding', 'validatingadmissionpolicybindings');
 
 const prefix = 'chaos-refuses-';
 const message = 'chaos refuses this for a while';
@@ -62,14 +44,16 @@ export async function refuse(
   const name = `${prefix}${refusal}`;
   const spec = refusingPolicy(refusal, namespaces);
   const bound = { policyName: name, validationActions: ['Deny'] };
-  await persist(() => client.create(policies, { metadata: { name }, spec })).catch(unless(isAlreadyExists));
-  await persist(() => client.create(bindings, { metadata: { name }, spec: bound })).catch(unless(isAlreadyExists));
+  await persist(() => client.create(admissionPolicies, { metadata: { name }, spec })).catch(unless(isAlreadyExists));
+  await persist(() => client.create(admissionPolicyBindings, { metadata: { name }, spec: bound })).catch(
+    unless(isAlreadyExists),
+  );
   return () => lift(client, name);
 }
 
 /** Ends all that is refused on a cluster. */
 export async function refuseNothing(client: KubeClient): Promise<void> {
-  const found = await persist(() => client.list(policies));
+  const found = await persist(() => client.list(admissionPolicies));
   for (const { metadata } of found.filter(({ metadata: { name } }) => name.startsWith(prefix))) {
     await lift(client, metadata.name);
   }
@@ -95,7 +79,7 @@ export async function untilAdmitted<T>(attempt: () => Promise<T>): Promise<T> {
 }
 
 async function lift(client: KubeClient, name: string): Promise<void> {
-  for (const type of [bindings, policies]) {
+  for (const type of [admissionPolicyBindings, admissionPolicies]) {
     await persist(() => client.delete(type, { name })).catch(unless(isNotFound));
   }
 }

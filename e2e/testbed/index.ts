@@ -1,3 +1,4 @@
+export { admissionPolicies, admissionPolicyBindings } from './admission-policies.ts';
 export { isProcessAlive } from './alive.ts';
 export { borrowCluster, servePool } from './borrow.ts';
 export {

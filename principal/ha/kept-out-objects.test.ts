@@ -12,6 +12,7 @@ import { ReplicationSource, type ReplicationSourceOptions } from './replication-
 import { Standby } from './standby.ts';
 import { StandbyWriter, type StandbyWriterOptions } from './standby-writer.ts';
 import { ImitatedApiServer, type ImitatedWatch } from './testing/imitated-api-server.ts';
+import { silentMetrics } from './testing/silent-metrics.ts';
 
 // Users create, edit, label and delete on the active hub, in any order, while watches are late or end and a standby loses its
 // connection. What was deleted must not be on the standby, whatever its label. What is labelled stays there as it was.
@@ -20,18 +21,6 @@ const firstSeed = Number(process.env.SEED ?? 1);
 const histories = process.env.SEED === undefined ? effort(150, 4_000) : 1;
 const nothing = () => undefined;
 const logger = { debug: nothing, info: nothing, warn: nothing, error: nothing };
-const metrics = {
-  rejected: nothing,
-  forwarded: nothing,
-  received: nothing,
-  processed: nothing,
-  failed: nothing,
-  gap: nothing,
-  reconciled: nothing,
-  reconnected: nothing,
-  snapshot: nothing,
-  onlyHere: nothing,
-};
 const namespace = 'cluster1';
 const names = ['shop', 'web'];
 const finalizer = 'resources-finalizer.argocd.argoproj.io';
@@ -230,7 +219,7 @@ class Pair {
       synced: nothing,
       disconnected: nothing,
       isPromoted: () => false,
-      metrics,
+      metrics: silentMetrics,
       connect: () => this.way.connect(),
       logger,
     });

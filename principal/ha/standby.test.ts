@@ -9,23 +9,12 @@ import { KeptObjects } from './kept-objects.ts';
 import { deletedHereReason, keptOutReason, notTellingReason, type ReplicatedKind, unreadableReason } from './kinds.ts';
 import { Standby } from './standby.ts';
 import type { StandbyWriter } from './standby-writer.ts';
+import { silentMetrics } from './testing/silent-metrics.ts';
 
 // What a standby acknowledges first: it knows what became of everything that both hubs have had.
 
 const nothing = () => undefined;
 const logger = { debug: nothing, info: nothing, warn: nothing, error: nothing };
-const metrics = {
-  rejected: nothing,
-  forwarded: nothing,
-  received: nothing,
-  processed: nothing,
-  failed: nothing,
-  gap: nothing,
-  reconciled: nothing,
-  reconnected: nothing,
-  snapshot: nothing,
-  onlyHere: nothing,
-};
 
 /** What an active hub says of an Application. */
 interface Answer {
@@ -75,7 +64,7 @@ const follow = (
     agents: nothing,
     synced: nothing,
     disconnected: nothing,
-    metrics,
+    metrics: silentMetrics,
     connect: async () => connection,
     logger,
   });
