@@ -626,6 +626,13 @@ test(`a hub is taken over and given back (${isReal ? 'real' : 'PULL_INTEGRATION_
   // The hub's own Argo CD would have gone with helm uninstall.
   expect(await hub.client.get(argoCds, { namespace: ns, name: 'argocd' })).toBeDefined();
 
+  // OCM's add-on manager does so when it reads the annotation before it ends, which is a race. It is the writer from then on.
+  await hub.client.mergePatch(
+    clusterManagementAddOns,
+    { name: ours.name },
+    { metadata: { annotations: { 'addon.open-cluster-management.io/lifecycle': '' } } },
+    { fieldManager: 'ocm' },
+  );
   const set = ['hubArgoCD.enabled=false', 'principal.enabled=false'].flatMap((one) => ['--set', one]);
   await onHub('install', ours.name, addonChart, '--namespace', ours.namespace, '--create-namespace', ...values, ...set);
   controller = runController(hub.client, { argoCdNamespace: ns });
