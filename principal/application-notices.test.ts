@@ -102,7 +102,7 @@ function notice(
 test('by namespace, the untouched default project admits no namespace, and the owner hears of it', () => {
   const app = application({ name: 'cluster1' }, 'default', { namespace: 'cluster1' });
   expect(notice(app, 'cluster1', 'namespace')).toBe(
-    'AppProject default does not admit source namespace cluster1, so cluster1 does not have it',
+    'AppProject default does not admit source namespace cluster1, so cluster1 gets nothing new of this Application',
   );
 });
 
@@ -120,10 +120,22 @@ describe('with destination-based mapping', () => {
       'there is no agent named other-name; the cluster of this name belongs to agent cluster1, which spec.destination.name must name',
     ],
     ['auto', 'default', 'agent auto is autonomous: it deploys no Applications of the hub'],
-    ['cluster1', 'strict', 'AppProject strict does not allow destination cluster1, so cluster1 does not have it'],
-    ['cluster1', 'auto-x', 'AppProject auto-x is a mirror of agent auto, so cluster1 does not have it'],
+    [
+      'cluster1',
+      'strict',
+      'AppProject strict does not allow destination cluster1, so cluster1 gets nothing new of this Application',
+    ],
+    [
+      'cluster1',
+      'auto-x',
+      'AppProject auto-x is a mirror of agent auto, so cluster1 gets nothing new of this Application',
+    ],
     // The cluster's own Argo CD reports this.
-    ['cluster1', 'missing', undefined],
+    [
+      'cluster1',
+      'missing',
+      'AppProject missing does not exist on the hub, so cluster1 gets nothing new of this Application',
+    ],
   ])('an Application for %s in project %s: %s', (name, project, expected) => {
     expect(notice(application({ name }, project), name)).toBe(expected);
   });
@@ -254,7 +266,7 @@ test('with namespace-based mapping', () => {
   expect(inNamespace('cluster9', { server: 'https://cluster1' })).toBe('there is no agent named cluster9');
   expect(inNamespace('argocd', { name: 'cluster9' }), "Argo CD's own namespace").toBeUndefined();
   expect(inNamespace('cluster1', { name: 'cluster1' }, 'here')).toBe(
-    'AppProject here does not admit source namespace cluster1, so cluster1 does not have it',
+    'AppProject here does not admit source namespace cluster1, so cluster1 gets nothing new of this Application',
   );
   const mirror = { namespace: 'auto', annotations: { 'argocd-agent.argoproj.io/last-updated': 'x' } };
   expect(notice(application({ name: 'auto' }, 'auto-x', mirror), 'auto', 'namespace')).toBeUndefined();

@@ -78,7 +78,7 @@ export function noticeOn(
   if (modeOf(agent) === 'autonomous') {
     return `agent ${agent} is autonomous: it deploys no Applications of the hub`;
   }
-  return projectNotice(application, agent, sources) ?? repositoryNotice(application, agent, sources);
+  return projectRefusal(application, agent, sources) ?? repositoryNotice(application, agent, sources);
 }
 
 /** Whether the destination is the hub itself, or a cluster that the hub's Argo CD reaches without an agent. */
@@ -116,25 +116,35 @@ function destinationNotice({ spec }: Application, { agentOfCluster }: NoticeSour
     : `the cluster in spec.destination.server belongs to agent ${other}: set spec.destination.name to ${other} and remove the server`;
 }
 
-function projectNotice(
+/**
+ * Why the hub's AppProject keeps an Application from a managed agent; undefined when it does not. A project of that name on the cluster
+ * does not count: Argo CD asks the project of its own hub, too.
+ */
+export function projectRefusal(
   { spec }: Application,
   agent: string,
   { mapping, project: projectOf, isFor, sharesDefault }: NoticeSources,
 ): string | undefined {
   const name = spec.project || 'default';
   const project = projectOf(name);
-  if (project === undefined || (sharesDefault && isUntouchedDefault(project))) {
+  if (project === undefined) {
+    // Argo CD makes `default` when it starts. On a hub where it never did the cluster's own decides, as with argocd-agent.
+    return name === 'default'
+      ? undefined
+      : `AppProject ${name} does not exist on the hub, so ${agent} gets nothing new of this Application`;
+  }
+  if (sharesDefault && isUntouchedDefault(project)) {
     return undefined;
   }
   if (ownerOfMirror(project) !== undefined) {
-    return `AppProject ${name} is a mirror of agent ${ownerOfMirror(project)}, so ${agent} does not have it`;
+    return `AppProject ${name} is a mirror of agent ${ownerOfMirror(project)}, so ${agent} gets nothing new of this Application`;
   }
   if (isFor(project, agent)) {
     return undefined;
   }
   return mapping === 'namespace' && !matchesAny(project.spec.sourceNamespaces ?? [], agent)
-    ? `AppProject ${name} does not admit source namespace ${agent}, so ${agent} does not have it`
-    : `AppProject ${name} does not allow destination ${agent}, so ${agent} does not have it${
+    ? `AppProject ${name} does not admit source namespace ${agent}, so ${agent} gets nothing new of this Application`
+    : `AppProject ${name} does not allow destination ${agent}, so ${agent} gets nothing new of this Application${
         project.spec.permitOnlyProjectScopedClusters === true
           ? `; it permits only clusters whose Secret has project: ${name}`
           : ''

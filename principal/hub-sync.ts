@@ -32,7 +32,7 @@ import { configMaps, type KubeClient, secrets } from '../lib/kube/index.ts';
 import type { Detail } from '../lib/ops/index.ts';
 import { type Delivered, type ObjectRef, processRuntime, type Store, type StoredObject } from '../lib/sync/index.ts';
 import type { Tracer } from '../lib/tracing/index.ts';
-import { type NoticeSources, noticeOn, ProjectDecisions } from './application-notices.ts';
+import { type NoticeSources, noticeOn, ProjectDecisions, projectRefusal } from './application-notices.ts';
 import { type PrincipalCaches, repositorySecrets } from './caches.ts';
 import type { PrincipalFlags } from './flags.ts';
 import { hubNamespaceCreator, type NamespaceCreation, principalFieldManager } from './namespaces.ts';
@@ -188,6 +188,18 @@ export function hubSync(options: {
   const decisions = new ProjectDecisions((project, agent) =>
     isProjectForAgent(virtualProjects.of(project), targetOf(agent), mapping),
   );
+  const noticeSources: NoticeSources = {
+    ...options.fleet,
+    mapping,
+    namespace,
+    isAdmitted: (one) => isAdmitted(one) && !isMirrorMarked(one),
+    project: (name) => caches.AppProjects.get({ namespace, name }) as AppProject | undefined,
+    isFor: (project, name) => decisions.of(project, name),
+    secrets: () => caches.Secrets.byIndex(repositorySecrets, '') as RepositorySecret[],
+    hasSecret: publishedRepositories.isFor,
+    shares,
+    sharesDefault,
+  };
   const managed: HubApplications = new HubApplications({
     applications: hubApplications,
     principalUid,
@@ -211,31 +223,20 @@ export function hubSync(options: {
     pace,
     onForeign: options.onForeign,
     onRefused: options.onRefused,
-    notice: (application, agent) =>
-      noticeOn(application, agent, {
-        ...options.fleet,
-        mapping,
-        namespace,
-        isAdmitted: (one) => isAdmitted(one) && !isMirrorMarked(one),
-        project: (name) => caches.AppProjects.get({ namespace, name }) as AppProject | undefined,
-        isFor: (project, name) => decisions.of(project, name),
-        secrets: () => caches.Secrets.byIndex(repositorySecrets, '') as RepositorySecret[],
-        hasSecret: publishedRepositories.isFor,
-        shares,
-        sharesDefault,
-      }),
+    notice: (application, agent) => noticeOn(application, agent, noticeSources),
+    permits: (application, agent) => projectRefusal(application, agent, noticeSources) === undefined,
     tuning,
     runtime,
   });
   projects.subscribe(({ old, now }) => {
     const { name = '' } = (now ?? old)?.metadata ?? {};
-    managed.noticesChanged({ projects: (one) => one === name });
+    managed.permissionsChanged({ projects: (one) => one === name });
   });
   virtualProjects.follow((isConcerned) => {
     decisions.forget();
     publishedProjects.reconsider(({ metadata }) => isConcerned(metadata.name));
     publishedRepositories.reconsider((secret) => isConcerned(projectOfRepository(secret) ?? ''));
-    managed.noticesChanged({ projects: isConcerned });
+    managed.permissionsChanged({ projects: isConcerned });
   });
   const sync = new HubSync({
     managed: [
@@ -261,9 +262,9 @@ export function hubSync(options: {
     publishedRepositories.reconsider(() => true, agent);
     projectMirrors.clusterChanged(agent);
     mirrors.clusterChanged(agent);
-    managed.noticesChanged({ agent });
+    managed.permissionsChanged({ agent });
   };
-  const hubClusterChanged = (nameOrUrl: string) => managed.noticesChanged({ agent: nameOrUrl });
+  const hubClusterChanged = (nameOrUrl: string) => managed.permissionsChanged({ agent: nameOrUrl });
   return {
     sync,
     ownerOf,

@@ -64,7 +64,8 @@ const defaultResend: RetryDelays = { baseMs: 5_000, factor: 4, capMs: 120_000, j
  *    event id, so that a peer that receives it twice executes it once. The peer may acknowledge it late; newer states do
  *    not wait for that, nor do other intents, and the late acknowledgement counts.
  * 7. Every method changes state and then calls `#evaluate`, the only place that sends. An event costs O(1).
- * 8. Memory is bounded by the objects that the source has and had, whatever the peer reports.
+ * 8. Nothing is sent about what the source withholds. Its record and its intents stay.
+ * 9. Memory is bounded by the objects that the source has and had, whatever the peer reports.
  */
 export class Outbox<T> {
   readonly #source: Source<T>;
@@ -356,6 +357,9 @@ export class Outbox<T> {
   }
 
   #next(entry: Entry): Next<T> | undefined {
+    if (this.#source.withholds?.(entry.key)) {
+      return undefined;
+    }
     const now = this.#source.read(entry.key);
     if (now !== undefined) {
       this.#marks.returns(entry, now.uid);

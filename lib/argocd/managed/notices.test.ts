@@ -26,12 +26,12 @@ test('an Application that no agent deploys has the reason as a condition, once i
   await lab.run(3_600_000);
   expect(lab.hub.writes, 'it is written once').toBe(writes);
 
-  reason = 'AppProject strict does not allow destination a, so a does not have it';
-  applications.noticesChanged({ agent: 'a' });
+  reason = 'AppProject strict does not allow destination a, so a gets nothing new of this Application';
+  applications.permissionsChanged({ agent: 'a' });
   await lab.run(1_000);
   expect(warnings(lab)).toEqual([reason]);
   reason = undefined;
-  applications.noticesChanged({ projects: (name) => name === 'default' });
+  applications.permissionsChanged({ projects: (name) => name === 'default' });
   await lab.run(1_000);
   expect(warnings(lab)).toEqual([]);
 });
@@ -44,7 +44,7 @@ test('what passes by itself is not written', async () => {
   const { writes } = lab.hub;
   await lab.run(10_000);
   reason = undefined;
-  applications.noticesChanged({ agent: 'a' });
+  applications.permissionsChanged({ agent: 'a' });
   await lab.run(120_000);
   expect(lab.hub.writes).toBe(writes);
 });

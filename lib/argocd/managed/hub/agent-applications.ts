@@ -44,6 +44,8 @@ export interface AgentApplicationsOptions {
   readonly principalUid: string;
   /** The Application as the agent should have it. */
   readonly read: (key: ResourceKey) => Snapshot<Application> | undefined;
+  /** Whether the agent gets nothing about it, and keeps what it has. */
+  readonly withholds: (key: ResourceKey) => boolean;
   /** All that the agent should have. */
   readonly keys: () => Iterable<ResourceKey>;
   /** How many these are. */
@@ -96,7 +98,10 @@ export class AgentApplications implements SourceSync {
   constructor(options: AgentApplicationsOptions) {
     this.#options = options;
     const { runtime, tuning } = options;
-    const source = { read: (key: ResourceKey) => this.#partingState(key) ?? options.read(key) };
+    const source = {
+      read: (key: ResourceKey) => this.#partingState(key) ?? options.read(key),
+      withholds: options.withholds,
+    };
     this.#outbox = new Outbox<Application>({ runtime, tuning, source });
     this.#terminations = new Outbox<Application>({ runtime, tuning, source, sendsDeletes: false });
     const { agent, read, keys, count } = options;

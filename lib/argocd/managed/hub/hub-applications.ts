@@ -40,13 +40,18 @@ export interface HubApplicationsOptions {
    * answer depends on the object alone. The agent need not exist: {@link HubApplications.syncFor} is called for those that do.
    */
   readonly agentOf: (application: Application) => string | undefined;
+  /**
+   * Whether the hub's AppProject lets an agent have an Application of its own. While it does not, the agent gets nothing new of it,
+   * and keeps the copy that it has. Report a change to {@link HubApplications.permissionsChanged}. Default: it does.
+   */
+  readonly permits?: (application: Application, agent: string) => boolean;
   /** Namespace on the hub of what is in a namespace of an agent's cluster. Default: the agent's name. */
   readonly namespaceOf?: (agent: string, local: string) => string;
   /** When a managed agent was connected last, if that is known. Known: it was a managed agent. */
   readonly lastSeen?: (agent: string) => Date | undefined;
   /**
    * Why nobody deploys an Application, as far as the hub knows. The agent is undefined when it belongs to none. Report a
-   * change to {@link HubApplications.noticesChanged}. Default: no reason is known.
+   * change to {@link HubApplications.permissionsChanged}. Default: no reason is known.
    */
   readonly notice?: (application: Application, agent: string | undefined) => string | undefined;
   /**
@@ -168,13 +173,17 @@ export class HubApplications implements HubKind<SourceSync> {
   }
 
   /**
-   * What decides about notices has changed for an agent, or for the Applications of an AppProject: they are looked at again.
+   * What decides about permissions and notices has changed for an agent, or for the Applications of an AppProject: they are looked
+   * at again.
    */
-  noticesChanged(of: { readonly agent: string } | { readonly projects: (name: string) => boolean }): void {
+  permissionsChanged(of: { readonly agent: string } | { readonly projects: (name: string) => boolean }): void {
     const { agentOf } = this.#options;
     const follow = (hub: Application) => {
       const agent = agentOf(hub);
       this.#warnings.follow(refOf(hub), hub, agent, agent);
+      if (agent !== undefined) {
+        this.#peers.get(agent)?.changed(keyOf(refOf(hub)));
+      }
     };
     if ('agent' in of) {
       for (const key of [...this.#assignments.of(of.agent)]) {
@@ -268,6 +277,7 @@ export class HubApplications implements HubKind<SourceSync> {
       agent,
       principalUid: this.#options.principalUid,
       read: (key) => this.#snapshot(agent, key),
+      withholds: (key) => this.#withholds(agent, key),
       keys: () => this.#assignments.of(agent),
       count: () => this.#assignments.count(agent),
       left: (key, uid, signal) => this.#left(agent, key, uid, signal),
@@ -306,6 +316,17 @@ export class HubApplications implements HubKind<SourceSync> {
       this.#snapshots.set(hub, snapshot);
     }
     return snapshot;
+  }
+
+  /** A deletion is never withheld: it takes rights away. */
+  #withholds(agent: string, key: ResourceKey): boolean {
+    const hub = this.#view.get(key);
+    return (
+      hub !== undefined &&
+      hub.metadata.deletionTimestamp === undefined &&
+      this.#options.agentOf(hub) === agent &&
+      this.#options.permits?.(hub, agent) === false
+    );
   }
 
   #snapshotOf(hub: Application): Snapshot<Application> {

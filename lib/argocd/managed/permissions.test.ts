@@ -1,0 +1,84 @@
+import { expect, test } from 'vitest';
+import { hubApplication, Lab, type LabAgent } from '../testing/lab.ts';
+
+const ref = { namespace: 'a', name: 'shop' };
+const finalizers = ['resources-finalizer.argocd.argoproj.io'];
+const spec = { project: 'default', destination: { name: 'a', namespace: 'kube-system' } };
+
+/** A hub whose projects permit what the test says, and an agent. */
+function start() {
+  const lab = new Lab();
+  const said = { permits: false };
+  const principal = lab.principal({ permits: () => said.permits });
+  const agent = lab.agent();
+  lab.join(principal, agent);
+  const say = (permits: boolean) => {
+    said.permits = permits;
+    principal.applications.permissionsChanged({ projects: (name) => name === 'default' });
+  };
+  return { lab, principal, agent, say };
+}
+
+const destination = (agent: LabAgent) => agent.copy()?.spec.destination?.namespace;
+
+test('an Application that its AppProject on the hub does not admit does not come to the cluster', async () => {
+  const { lab, principal, agent, say } = start();
+  lab.hub.objects.create(hubApplication({}));
+  await lab.run(600_000);
+  expect(agent.copy()).toBeUndefined();
+  expect(principal.applications.syncFor('a').stats(), 'nothing waits for the agent').toMatchObject({
+    pending: 0,
+    inFlight: 0,
+  });
+  say(true);
+  await lab.run(1_000);
+  expect(destination(agent)).toBe('shop');
+});
+
+test('what the agent has stays as it is when the project admits it no more, also over connections, and follows again', async () => {
+  const { lab, principal, agent, say } = start();
+  say(true);
+  lab.hub.objects.create(hubApplication({ finalizers }));
+  await lab.run(1_000);
+  const before = agent.copy();
+  expect(before).toBeDefined();
+  say(false);
+  lab.hub.objects.patch(ref, { spec });
+  lab.hub.objects.patch(ref, { operation: { sync: {} } });
+  await lab.run(60_000);
+  lab.join(principal, agent);
+  await lab.run(60_000);
+  principal.stop.abort();
+  const other = lab.principal({ permits: () => false });
+  lab.join(other, agent);
+  await lab.run(60_000);
+  expect(agent.copy()).toEqual(before);
+  other.stop.abort();
+  lab.join(lab.principal(), agent);
+  await lab.run(10_000);
+  expect(destination(agent)).toBe('kube-system');
+  expect(agent.copy()?.operation).toBeDefined();
+});
+
+test('a deletion is not withheld', async () => {
+  const { lab, agent, say } = start();
+  say(true);
+  lab.hub.objects.create(hubApplication({ finalizers }));
+  await lab.run(1_000);
+  say(false);
+  lab.hub.objects.delete(ref, {});
+  await lab.run(1_000);
+  expect(agent.copy()?.metadata.deletionTimestamp).toBeDefined();
+});
+
+test('an Application that is deleted before the cluster ever had it goes, and nothing comes to the cluster', async () => {
+  const { lab, agent } = start();
+  const writes: string[] = [];
+  agent.cluster.intercept = (call) => void writes.push(call);
+  lab.hub.objects.create(hubApplication({ finalizers }));
+  await lab.run(1_000);
+  lab.hub.objects.delete(ref, {});
+  await lab.run(10_000);
+  expect(lab.hub.objects.get(ref)).toBeUndefined();
+  expect(writes.filter((call) => call !== 'read')).toEqual([]);
+});
