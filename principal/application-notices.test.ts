@@ -131,11 +131,7 @@ describe('with destination-based mapping', () => {
       'AppProject auto-x is a mirror of agent auto, so cluster1 gets nothing new of this Application',
     ],
     // The cluster's own Argo CD reports this.
-    [
-      'cluster1',
-      'missing',
-      'AppProject missing does not exist on the hub, so cluster1 gets nothing new of this Application',
-    ],
+    ['cluster1', 'missing', undefined],
   ])('an Application for %s in project %s: %s', (name, project, expected) => {
     expect(notice(application({ name }, project), name)).toBe(expected);
   });

@@ -118,7 +118,7 @@ function destinationNotice({ spec }: Application, { agentOfCluster }: NoticeSour
 
 /**
  * Why the hub's AppProject keeps an Application from a managed agent; undefined when it does not. A project of that name on the cluster
- * does not count: Argo CD asks the project of its own hub, too.
+ * does not count. Where the hub has none of that name, the cluster's Argo CD is asked, and says at once that it is missing.
  */
 export function projectRefusal(
   { spec }: Application,
@@ -127,13 +127,7 @@ export function projectRefusal(
 ): string | undefined {
   const name = spec.project || 'default';
   const project = projectOf(name);
-  if (project === undefined) {
-    // Argo CD makes `default` when it starts. On a hub where it never did the cluster's own decides, as with argocd-agent.
-    return name === 'default'
-      ? undefined
-      : `AppProject ${name} does not exist on the hub, so ${agent} gets nothing new of this Application`;
-  }
-  if (sharesDefault && isUntouchedDefault(project)) {
+  if (project === undefined || (sharesDefault && isUntouchedDefault(project))) {
     return undefined;
   }
   if (ownerOfMirror(project) !== undefined) {
