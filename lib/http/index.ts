@@ -1,5 +1,6 @@
 /** Servers of HTTP, each with limits on what its clients may use up. It knows no program. */
 export { type BoundedServer, type BoundedServerOptions, boundedServer, type HttpLimits } from './bounded-server.ts';
+export { ConnectionTurns } from './connection-turns.ts';
 export { type ConnectionCaps, limitConnections } from './limit-connections.ts';
 export { limitHandshakes } from './limit-handshakes.ts';
 export { limitRequests, type RequestCaps } from './limit-requests.ts';

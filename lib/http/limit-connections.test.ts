@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { connect, createServer, type Socket } from 'node:net';
+import { connect, createServer, Socket } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
 import { until } from '../base/testing.ts';
 import { limitConnections, RefusalLog } from './index.ts';
@@ -90,4 +90,22 @@ test('refusals are said at once, and then once a minute with their number', () =
     { from: '10.0.0.2', refused: 1 },
     { from: '10.0.0.3', refused: 100 },
   ]);
+});
+
+test('of many that come at the same moment a few begin in each turn of the event loop', async () => {
+  const begun = new Set<Socket>();
+  const server = createServer((socket) => begun.add(socket));
+  limitConnections(
+    server,
+    { connections: 100, connectionsPerNetwork: 100 },
+    new RefusalLog('tests', { warn: () => undefined }),
+  );
+  const sockets = Array.from({ length: 64 }, () => new Socket());
+  for (const socket of sockets) {
+    server.emit('connection', socket);
+  }
+  expect(begun.size).toBe(8);
+  sockets.at(-1)?.destroy();
+  await until(() => begun.size === 63);
+  expect(begun).not.toContain(sockets.at(-1));
 });

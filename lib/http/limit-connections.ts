@@ -1,5 +1,7 @@
 import type { Server, Socket } from 'node:net';
+import { Server as TlsServer } from 'node:tls';
 import { networkOf } from '../base/index.ts';
+import { beginInTurns } from './connection-turns.ts';
 import { guard } from './guard.ts';
 import type { RefusalLog } from './refusal-log.ts';
 
@@ -15,7 +17,8 @@ export interface ConnectionCaps {
 }
 
 /**
- * Limits the open connections of a server, to be called when it has its listeners. When there are as many as there may be, the oldest
+ * Limits the open connections of a server, to be called when it has its listeners. A few begin in each turn of the event loop, and a
+ * few handshakes or first requests are read. When there are as many as there may be, the oldest
  * connection of the network with most makes room for one of a network with fewer: nobody keeps the others out.
  */
 export function limitConnections(server: Server, caps: ConnectionCaps, refusals: RefusalLog): void {
@@ -53,6 +56,10 @@ export function limitConnections(server: Server, caps: ConnectionCaps, refusals:
     return true;
   };
 
+  beginInTurns(server, 'connection');
+  if (server instanceof TlsServer) {
+    beginInTurns(server, 'secureConnection');
+  }
   guard(server, 'connection', (socket: Socket) => {
     const network = networkOf(socket.remoteAddress ?? '');
     const own = networks.get(network)?.size ?? 0;

@@ -2,9 +2,9 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { createServer as createTlsServer, type TLSSocket, type Server as TlsServer } from 'node:tls';
 import { type Logger, remoteAddressOf } from '../../../base/index.ts';
 import { type CertifiedPort, certifySockets, type SocketCertificate } from '../../../credentials/index.ts';
+import { ConnectionTurns } from '../../../http/index.ts';
 import type { ServerTls } from '../../tls.ts';
 import { type ConnectionLimits, ConnectionRate } from './connection-rate.ts';
-import { ConnectionTurns } from './connection-turns.ts';
 import { logTlsFailures } from './tls-failures.ts';
 import { secureContextOptions, useTls } from './tls-options.ts';
 

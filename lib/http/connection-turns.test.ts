@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { until } from '../../../base/testing.ts';
+import { until } from '../base/testing.ts';
 import { ConnectionTurns } from './connection-turns.ts';
 
 function make() {

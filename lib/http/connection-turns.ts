@@ -1,4 +1,5 @@
-import { networkOf } from '../../../base/index.ts';
+import type { Server, Socket } from 'node:net';
+import { networkOf } from '../base/index.ts';
 
 /** Connections that begin in one turn of the event loop. */
 const perTurn = 8;
@@ -59,4 +60,22 @@ export class ConnectionTurns {
     }
     return own;
   }
+}
+
+/**
+ * Lets what a server does with new sockets wait for their turns: all listeners that the event has so far. What comes meanwhile waits in
+ * the socket.
+ */
+export function beginInTurns(server: Server, event: 'connection' | 'secureConnection'): void {
+  const turns = new ConnectionTurns();
+  const listeners = server.listeners(event) as ((socket: Socket) => void)[];
+  server.removeAllListeners(event);
+  server.on(event, (socket: Socket) => {
+    const leave = turns.enter(socket.remoteAddress ?? '', () => {
+      for (const listener of listeners) {
+        listener.call(server, socket);
+      }
+    });
+    socket.once('close', leave);
+  });
 }
