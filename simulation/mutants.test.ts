@@ -212,6 +212,12 @@ const mutants: Mutant[] = [
     to: "if (a === b || (typeof a === 'number' && typeof b === 'number')) {",
     seed: 640,
   },
+  {
+    invariant: 'what a project kept from an agent comes when it is permitted',
+    file: 'argocd/managed/hub/hub-applications.ts',
+    from: '        this.#peers.get(agent)?.changed(keyOf(refOf(hub)));\n',
+    to: '',
+  },
 ];
 
 testMutants(mutants, search);

@@ -154,6 +154,7 @@ export function startPrincipalProgram(scene: Scene, shared?: SharedHub): Simulat
     applications,
     principalUid,
     agentOf: layout.agentOf,
+    permits: (application) => scene.permissions.permits(application),
     ...(layout.namespaceOf === undefined ? {} : { namespaceOf: layout.namespaceOf }),
     ...(shared && {
       lastSeen: shared.managedLastSeen,
@@ -169,6 +170,7 @@ export function startPrincipalProgram(scene: Scene, shared?: SharedHub): Simulat
     },
     ...common,
   });
+  scene.permissions.follow(() => sync.permissionsChanged({ projects: () => true }), stop.signal);
   const others = storesOf(scene, hub, machine, shared && { audit: shared.audit(ownerOfProject), latencyMs: slowMs });
   const { secrets, configMaps, stores } = others;
   const plain = others.projects;

@@ -10,6 +10,7 @@ import { ManagedReplicas } from './managed-replicas.ts';
 import { Stream } from './network.ts';
 import { OddValues } from './odd-values.ts';
 import { OnePrincipal } from './one-principal.ts';
+import { Permissions } from './permissions.ts';
 import { startAgentProgram } from './programs.ts';
 import { UnkindServers } from './unkind-servers.ts';
 import { type Ingredient, Unkindness } from './unkindness.ts';
@@ -74,6 +75,7 @@ class World implements Scene {
   readonly unkind: Unkindness;
   readonly values: OddValues;
   readonly #servers: UnkindServers;
+  readonly permissions: Permissions;
   readonly #workloads: Workloads;
   readonly makesNamespaces: boolean = true;
   readonly everyKind: boolean;
@@ -86,6 +88,7 @@ class World implements Scene {
     this.values = new OddValues(this.unkind);
     this.#servers = new UnkindServers(this);
     this.layout = seed % 2 === 0 ? byNamespace : byDestination;
+    this.permissions = new Permissions(this);
     this.#trace = trace;
     // Other sites cover Applications better.
     this.everyKind = seed % 5 === 0;
@@ -152,6 +155,7 @@ class World implements Scene {
       cluster.forbids = false;
     }
     this.#servers.calm();
+    this.permissions.calm();
     this.#hubSide.calm();
     this.trace('quiet');
     // What is refused for good is tried again for ever.
@@ -249,7 +253,7 @@ class World implements Scene {
 
   #somethingHappens(): string {
     const site = this.dice.pick(this.sites) as Site;
-    const befallen = this.#servers.befalls(site);
+    const befallen = this.#servers.befalls(site) ?? this.permissions.change();
     if (befallen !== undefined) {
       return befallen;
     }

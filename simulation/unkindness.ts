@@ -35,6 +35,8 @@ export const ingredients = {
   lockDown: 4,
   /** What Argo CD removes is compared with what users asked for. */
   workloads: 1,
+  /** The hub's AppProjects keep some Applications from their agents for a while. */
+  permissions: 8,
 } as const satisfies Readonly<Record<string, number>>;
 
 /** The name of something that befalls some histories. */
@@ -50,7 +52,11 @@ export class Unkindness {
   /** @param only what the history has. Default: drawn */
   constructor(seed: number, only?: readonly Ingredient[]) {
     this.dice = new SeededDice(seed ^ 0x5bd1e995);
-    const drawn = all.filter(([, oneOf]) => this.dice.chance(1 / oneOf)).map(([name]) => name);
+    // Later ones have dice of their own: a seed that does not draw them stays the history that it was.
+    const other = new SeededDice(seed ^ 0xdaa66d13);
+    const drawn = all
+      .filter(([name, oneOf]) => (name === 'permissions' ? other : this.dice).chance(1 / oneOf))
+      .map(([name]) => name);
     this.#has = new Set(only ?? drawn);
   }
 

@@ -7,6 +7,7 @@ import type { Layout } from './layout.ts';
 import type { Machine } from './machine.ts';
 import type { AgentProgram, Answering, Stream } from './network.ts';
 import type { OddValues } from './odd-values.ts';
+import type { Permissions } from './permissions.ts';
 import type { Unkindness } from './unkindness.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
@@ -46,6 +47,8 @@ export interface Scene {
   readonly values: OddValues;
   /** What API servers answer to the end. */
   readonly lasting: readonly LastingAnswer[];
+  /** What the hub's AppProjects let agents have. */
+  readonly permissions: Permissions;
   /** There are projects, repositories and keys too. */
   readonly everyKind: boolean;
   /** The principal may create namespaces. */
