@@ -51,11 +51,35 @@ test.each<[string, object]>([
   ],
   ['to the target revision', { sync: { revision: 'main' } }],
   ['that is a rollback', { sync: { revision: deployed, source: former, syncStrategy: { apply: {} } } }],
+  [
+    'that is tried often',
+    { sync: {}, retry: { limit: 50, backoff: { duration: '5s', factor: 2, maxDuration: '3m' } } },
+  ],
+  ['without a retry', { sync: {}, retry: {} }],
+  ['with 32 KiB', { sync: {}, info: [{ name: 'why', value: 'x'.repeat(32_000) }] }],
 ])('a sync %s is carried out', async (_, operation) => {
   const { agent, ask, conditions } = await fleet({ source: { ...source, directory: { recurse: false } } });
   await ask(operation);
   expect(agent.application()?.operation).toEqual(operation);
   expect(conditions()).toEqual([]);
+});
+
+const endless = { limit: -1, backoff: { duration: '5s', factor: 2, maxDuration: '3m' } };
+
+test('a retry without end is carried out if the spec says the same', async () => {
+  const { agent, ask, conditions } = await fleet({ source, syncPolicy: { retry: endless } });
+  await ask({ sync: {}, retry: { ...endless, backoff: { duration: '1ns' } } });
+  expect(agent.application()?.operation).toBeUndefined();
+  expect(conditions()).toHaveLength(1);
+  await ask({ sync: {}, retry: endless });
+  expect(agent.application()?.operation).toEqual({ sync: {}, retry: endless });
+});
+
+test('the values in the source of the spec may be long, and the operation repeats them', async () => {
+  const values = { ...source, helm: { values: 'v'.repeat(100_000) } };
+  const { agent, ask } = await fleet({ source: values });
+  await ask({ sync: { source: values }, info: [{ name: 'why', value: 'x'.repeat(30_000) }] });
+  expect(agent.application()?.operation).toBeDefined();
 });
 
 const several = [source, { ...source, ref: 'values' }];
@@ -97,6 +121,22 @@ test.each<[string, object, string]>([
   ['a field that this version does not know', { sync: { novelty: 1 } }, 'takes no operation.sync.novelty'],
   ['an unknown part', { novelty: 1 }, 'takes no operation.novelty'],
   ['no sync at all', { sync: 'x' }, 'operation.sync is not an object'],
+  ['a revision that is a list', { sync: { revision: ['main'] } }, 'operation.sync.revision is not a text'],
+  ['revisions that are a text', { sync: { revisions: 'main' } }, 'operation.sync.revisions is not a list of texts'],
+  ['a revision among others that is none', { sync: { revisions: ['main', {}] } }, 'is not a list of texts'],
+  ['a retry without end', { sync: {}, retry: endless }, 'operation.retry.limit is no number from 0 to 50'],
+  ['more attempts than a person waits for', { sync: {}, retry: { limit: 51 } }, 'operation.retry.limit is no number'],
+  ['a retry of another kind', { sync: {}, retry: [1] }, 'operation.retry.limit is no number'],
+  [
+    'a megabyte of text',
+    { sync: {}, info: [{ name: 'why', value: 'x'.repeat(1_000_000) }] },
+    'and this cluster takes 32768 from the hub',
+  ],
+  [
+    'a megabyte of nothing in a known source',
+    { sync: { source: { ...source, ...Object.fromEntries(Array.from({ length: 9_000 }, (_, i) => [`f${i}`, {}])) } } },
+    'and this cluster takes 32768 from the hub',
+  ],
 ])('an operation with %s is not carried out, and the mirror says why', async (_, operation, why) => {
   const { lab, principal, agent, ask, conditions } = await fleet();
   await ask(operation);

@@ -29,6 +29,12 @@ const syncFields: ReadonlySet<string> = new Set([
 /** The field of a source that Argo CD keeps as it is written, empty parts too. */
 const keptAsWritten = 'valuesObject';
 
+/** Characters of an operation as JSON, beside the source that the cluster has itself: it is stored there with the Application. */
+const longestOperation = 32 * 1024;
+
+/** Attempts that the hub may ask for. Argo CD's UI proposes 2. */
+const mostRetries = 50;
+
 /** A hostile revision may be long. */
 const longestShown = 100;
 
@@ -36,6 +42,7 @@ const longestShown = 100;
  * Why an operation that was asked for on the hub is not set here; undefined: it may be. The cluster owns its Applications, so the
  * hub chooses among what the cluster has: the sources of the spec and of the history, and their revisions. Argo CD's application
  * controller itself carries out any manifests, source and revision that stand in an operation; argocd-server alone asks for a right.
+ * It carries out any number of attempts, too.
  */
 export function objectionToOperation(
   operation: NonNullable<Application['operation']>,
@@ -51,9 +58,20 @@ export function objectionToOperation(
   if (field !== undefined) {
     return never(`this cluster takes no ${field} from the hub: change its Application there`);
   }
-  if (!isKnownSource(sync, local)) {
+  const source = knownSource(sync, local);
+  if (source === undefined) {
     return never(
       'this cluster takes no other source from the hub than those of the spec and the history: change its Application there',
+    );
+  }
+  const odd = oddRevision(sync) ?? oddRetry(operation.retry, local);
+  if (odd !== undefined) {
+    return never(odd);
+  }
+  const length = JSON.stringify(operation).length - JSON.stringify(source).length;
+  if (length > longestOperation) {
+    return never(
+      `the operation has ${length} characters beside its source, and this cluster takes ${longestOperation} from the hub: name fewer resources, or shorten operation.info`,
     );
   }
   const unknown = revisions === 'any' ? undefined : revisionsOf(sync).find((one) => !revisionsKnown(local).has(one));
@@ -74,17 +92,45 @@ function fieldBeyond(map: Readonly<Record<string, unknown>>, known: ReadonlySet<
   return field === undefined ? undefined : `${at}${shortened(field)}`;
 }
 
-function isKnownSource(sync: Readonly<Record<string, unknown>>, local: Application): boolean {
+/** The source of the spec or the history that an operation names; one that names none has no part of its own. */
+function knownSource(sync: Readonly<Record<string, unknown>>, local: Application): Sources | undefined {
   // A rollback to several sources has an empty one beside them.
   const asked = { source: essence(sync.source), sources: essence(sync.sources) };
   if (asked.source === undefined && asked.sources === undefined) {
-    return true;
+    return {};
   }
-  return [sourcesOfSpec(local.spec), ...historyOf(local)].some(
+  const known = [sourcesOfSpec(local.spec), ...historyOf(local)].find(
     ({ source, sources }) =>
       (asked.source === undefined || isEqual(asked.source, essence(source))) &&
       (asked.sources === undefined || isEqual(asked.sources, essence(sources))),
   );
+  return (
+    known && {
+      ...(asked.source === undefined ? {} : { source: known.source }),
+      ...(asked.sources === undefined ? {} : { sources: known.sources }),
+    }
+  );
+}
+
+/** What is no text is no revision that could be known, and a later version of Argo CD might read it. */
+function oddRevision({ revision, revisions }: Readonly<Record<string, unknown>>): string | undefined {
+  if (typeof (revision ?? '') !== 'string') {
+    return 'operation.sync.revision is not a text';
+  }
+  const list = revisions ?? [];
+  return Array.isArray(list) && list.every((one) => typeof one === 'string')
+    ? undefined
+    : 'operation.sync.revisions is not a list of texts';
+}
+
+/** A retry without end would keep the cluster busy; what the spec says its owner has chosen. */
+function oddRetry(retry: unknown, { spec }: Application): string | undefined {
+  const { syncPolicy } = spec;
+  const limit = isMap(retry) ? (retry.limit ?? 0) : retry === undefined || retry === null ? 0 : undefined;
+  const isBounded = Number.isInteger(limit) && Number(limit) >= 0 && Number(limit) <= mostRetries;
+  return isBounded || isEqual(essence(retry), essence(isMap(syncPolicy) ? syncPolicy.retry : undefined))
+    ? undefined
+    : `operation.retry.limit is no number from 0 to ${mostRetries}: ask for fewer attempts, or for those of spec.syncPolicy.retry`;
 }
 
 interface Sources {
