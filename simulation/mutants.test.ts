@@ -202,8 +202,8 @@ const mutants: Mutant[] = [
   {
     invariant: 'an Application that leaves a disconnected agent does not show it any more',
     file: 'argocd/managed/hub/hub-warnings.ts',
-    from: 'this.#look(ref);\n    }\n    this.#disconnection.follow(hub);',
-    to: 'this.#look(ref);\n    }',
+    from: 'this.#disconnection.follow(hub);\n    const text =',
+    to: 'const text =',
   },
   {
     invariant: 'no value changes on its way',

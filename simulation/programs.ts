@@ -19,7 +19,7 @@ import {
   replicateGpgKeys,
   replicateRepositories,
 } from '../lib/argocd/index.ts';
-import type { Logger } from '../lib/base/index.ts';
+import { FairTurns, type Logger, type TurnLimits } from '../lib/base/index.ts';
 import type { Clock, ObjectRef, Runtime, Store, StoredObject } from '../lib/sync/index.ts';
 import type { SimulatedCluster } from './cluster.ts';
 import { type Audit, ClusterStore } from './cluster-store.ts';
@@ -233,6 +233,16 @@ function storesOf(
 
 const starts = new WeakMap<Scene, number>();
 
+/** By number alone, so that a history is the same each time. */
+const lookLimits: TurnLimits = {
+  messages: 2,
+  bytes: Number.POSITIVE_INFINITY,
+  milliseconds: Number.POSITIVE_INFINITY,
+  messagesPerPeer: 2,
+  millisecondsPerPeer: Number.POSITIVE_INFINITY,
+  restFactor: 0,
+};
+
 function commonOptions(scene: Scene, who: string, clock: Clock = scene.time) {
   let ids = 0;
   const incarnation = (starts.get(scene) ?? 0) + 1;
@@ -246,6 +256,7 @@ function commonOptions(scene: Scene, who: string, clock: Clock = scene.time) {
     random: scene.dice.roll,
     newId: () => `${who}.${incarnation}.${++ids}`,
     today: () => new Date(scene.time.now()),
+    turns: new FairTurns(lookLimits, (run) => void clock.after(0, run)),
   };
   return { runtime, tuning: { maxInFlight: scene.dice.integer(1, 4), concurrency: scene.dice.integer(1, 4) } };
 }

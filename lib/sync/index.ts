@@ -15,4 +15,5 @@ export {
   type StoreChange,
   type StoredObject,
 } from './store.ts';
+export { TurnQueue } from './turn-queue.ts';
 export { refOf, View, type ViewOptions } from './view.ts';

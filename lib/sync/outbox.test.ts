@@ -1,4 +1,5 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { FairTurns } from '../base/index.ts';
 import { OutboxFixture as Fixture, keyOfApp as key } from './testing/outbox-fixture.ts';
 
 const shop = key('shop');
@@ -530,4 +531,73 @@ test('a resource that left and comes back as it was is told anew, and so is that
   }
   expect(told).toHaveLength(6);
   expect(new Set(told).size, 'the peer takes what has the same id for a repetition').toBe(6);
+});
+
+describe('in turns of the event loop', () => {
+  /** Two of something in each turn; turns come when they are told to. */
+  function start() {
+    const later: (() => void)[] = [];
+    const most = Number.POSITIVE_INFINITY;
+    const limits = { bytes: most, milliseconds: most, millisecondsPerPeer: most, restFactor: 0 };
+    const turns = new FairTurns<object>({ ...limits, messages: 2, messagesPerPeer: most }, (run) => later.push(run));
+    const f = new Fixture({ turns });
+    return { f, turn: () => later.shift()?.() };
+  }
+
+  test('the queue is looked at in order, some of it in each turn, and all of it is pending', () => {
+    const { f, turn } = start();
+    for (const name of ['a', 'b', 'c', 'd', 'e']) {
+      f.set(name, `u${name}`, 1);
+    }
+    f.connect();
+    expect(f.take()).toEqual(['create a_ua_1', 'create b_ub_1']);
+    expect(f.outbox.pending).toBe(5);
+    turn();
+    expect(f.take()).toEqual(['create c_uc_1', 'create d_ud_1']);
+    turn();
+    expect(f.take()).toEqual(['create e_ue_1']);
+    turn();
+    expect(f.take()).toEqual([]);
+  });
+
+  test('what waits for its turn is sent as it is then, or not at all', () => {
+    const { f, turn } = start();
+    f.connect();
+    for (const name of ['a', 'b', 'c', 'd']) {
+      f.set(name, `u${name}`, 1);
+    }
+    f.set('c', 'uc', 2);
+    f.remove('d');
+    expect(f.take()).toEqual(['create a_ua_1', 'create b_ub_1']);
+    turn();
+    expect(f.take()).toEqual(['create c_uc_2']);
+    expect(f.outbox.pending).toBe(3);
+  });
+
+  test('a lost link and a new one neither lose nor repeat what waits', () => {
+    const { f, turn } = start();
+    f.connect();
+    for (const name of ['a', 'b', 'c']) {
+      f.set(name, `u${name}`, 1);
+    }
+    f.outbox.disconnected();
+    turn();
+    expect(f.take()).toEqual(['create a_ua_1', 'create b_ub_1']);
+    f.connect();
+    turn();
+    turn();
+    expect(f.take().sort()).toEqual(['create a_ua_1', 'create b_ub_1', 'create c_uc_1']);
+  });
+
+  test('a closed outbox waits for no turn', () => {
+    const { f, turn } = start();
+    f.connect();
+    for (const name of ['a', 'b', 'c']) {
+      f.set(name, `u${name}`, 1);
+    }
+    f.take();
+    f.outbox.close();
+    turn();
+    expect(f.take()).toEqual([]);
+  });
 });

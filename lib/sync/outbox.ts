@@ -23,7 +23,7 @@ import type { Runtime, Tuning } from './runtime.ts';
 /** How an {@link Outbox} works. */
 export interface OutboxOptions<T> {
   readonly source: Source<T>;
-  readonly runtime: Pick<Runtime, 'clock' | 'random' | 'delivered'>;
+  readonly runtime: Pick<Runtime, 'clock' | 'random' | 'delivered' | 'turns'>;
   /** A slow peer has fewer resources in flight at once than the tuning allows. */
   readonly tuning?: Tuning | undefined;
   /** Whether a resource that is gone at the source is deleted at the peer. Default true. False: nothing is sent about it. */
@@ -63,7 +63,8 @@ const defaultResend: RetryDelays = { baseMs: 5_000, factor: 4, capMs: 120_000, j
  * 6. An intent is sent when the peer has acknowledged the present state of its resource, and always under the same
  *    event id, so that a peer that receives it twice executes it once. The peer may acknowledge it late; newer states do
  *    not wait for that, nor do other intents, and the late acknowledgement counts.
- * 7. Every method changes state and then calls `#evaluate`, the only place that sends. An event costs O(1).
+ * 7. Every method changes state and then calls `#evaluate`, the only place that sends. An event costs O(1). When the process has
+ *    used up its turn of the event loop, the rest of the queue is looked at in a later one.
  * 8. Nothing is sent about what the source withholds. Its record and its intents stay.
  * 9. Memory is bounded by the objects that the source has and had, whatever the peer reports.
  */
@@ -87,6 +88,8 @@ export class Outbox<T> {
   readonly #overtaken = new Map<string, { readonly entry: Entry; readonly outcome: FlightOutcome }>();
 
   readonly #marks: EventMarks;
+  readonly #turns: Runtime['turns'];
+  readonly #nextTurn = () => this.#evaluate();
 
   #link: Link<T> | undefined;
   /** The link refused; it will call `writable`. */
@@ -97,12 +100,13 @@ export class Outbox<T> {
 
   constructor(options: OutboxOptions<T>) {
     this.#source = options.source;
-    const { clock, random, delivered } = options.runtime;
+    const { clock, random, delivered, turns } = options.runtime;
     const { maxInFlight = 256, resend = defaultResend } = options.tuning ?? {};
     this.#clock = clock;
     this.#random = random;
     this.#marks = new EventMarks(random);
     this.#delivered = delivered;
+    this.#turns = turns;
     this.#resend = resend;
     this.#window = new FlightWindow({ most: maxInFlight, resendMs: resend.baseMs });
     this.#sendsDeletes = options.sendsDeletes ?? true;
@@ -299,6 +303,7 @@ export class Outbox<T> {
   /** Stops all timers. The outbox must not be used afterwards. */
   close(): void {
     this.#link = undefined;
+    this.#turns?.withdraw(this.#nextTurn);
     this.#alarm?.cancel();
     this.#alarm = undefined;
   }
@@ -342,9 +347,10 @@ export class Outbox<T> {
       return;
     }
     for (const entry of this.#queue) {
-      if (this.#full || this.#window.isFull) {
+      if (this.#full || this.#window.isFull || this.#turns?.tryAcquire(this, this.#nextTurn) === false) {
         return;
       }
+      const began = this.#clock.now();
       const next = this.#next(entry);
       if (next === undefined) {
         this.#queue.delete(entry);
@@ -353,6 +359,7 @@ export class Outbox<T> {
       } else {
         this.#send(this.#link, entry, next);
       }
+      this.#turns?.used(this, 0, this.#clock.now() - began);
     }
   }
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Logger } from '../base/index.ts';
+import type { FairTurns, Logger } from '../base/index.ts';
 import { type Clock, systemClock } from './clock.ts';
 import type { ResourceKey } from './resource.ts';
 import type { RetryDelays } from './retry-delay.ts';
@@ -22,6 +22,11 @@ export interface Runtime {
    * kept, as that costs some microseconds for each message.
    */
   readonly context?: (() => <R>(work: () => R) => R) | undefined;
+  /**
+   * Divides among turns of the event loop what has to be looked at when one change concerns many peers. Default: all at once. It is
+   * known by who looks.
+   */
+  readonly turns?: FairTurns<object> | undefined;
 }
 
 /** A state of a resource that has arrived at a peer. */

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { FairTurns } from '../../base/index.ts';
 import { hubApplication, Lab, type LabAgent } from '../testing/lab.ts';
 
 const ref = { namespace: 'a', name: 'shop' };
@@ -81,4 +82,35 @@ test('an Application that is deleted before the cluster ever had it goes, and no
   await lab.run(10_000);
   expect(lab.hub.objects.get(ref)).toBeUndefined();
   expect(writes.filter((call) => call !== 'read')).toEqual([]);
+});
+
+test('whether the Applications of one project may be there is looked at in turns of the event loop', () => {
+  const lab = new Lab();
+  const looked = new Set<string>();
+  const later: (() => void)[] = [];
+  const most = Number.POSITIVE_INFINITY;
+  const limits = { bytes: most, milliseconds: most, millisecondsPerPeer: most, restFactor: 0 };
+  const turns = new FairTurns<object>({ ...limits, messages: 3, messagesPerPeer: most }, (run) => later.push(run));
+  const { applications } = lab.principal({
+    runtime: { ...lab.common('p').runtime, turns },
+    notice: (_, agent) => {
+      looked.add(agent ?? '');
+      return undefined;
+    },
+  });
+  for (let i = 0; i < 10; i++) {
+    lab.hub.objects.create(hubApplication({ namespace: `agent-${i}` }));
+  }
+  while (later.length > 0) {
+    later.shift()?.();
+  }
+  looked.clear();
+  applications.permissionsChanged({ projects: () => true });
+  expect(looked.size).toBe(3);
+  while (later.length > 0) {
+    const before = looked.size;
+    later.shift()?.();
+    expect(looked.size).toBeLessThanOrEqual(before + 3);
+  }
+  expect(looked.size).toBe(10);
 });

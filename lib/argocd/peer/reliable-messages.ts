@@ -31,11 +31,12 @@ export class ReliableMessages {
   readonly #idOf = new Map<string, string>();
   readonly #newId: () => string;
 
-  constructor(runtime: Pick<Runtime, 'clock' | 'random' | 'newId'>, tuning: Tuning = {}) {
-    this.#newId = runtime.newId;
+  constructor({ clock, random, newId }: Pick<Runtime, 'clock' | 'random' | 'newId'>, tuning: Tuning = {}) {
+    this.#newId = newId;
     this.#outbox = new Outbox<(id: string) => ReliableMessage>({
       source: { read: (key) => this.#posted.get(key.name) },
-      runtime,
+      // Without turns: to look at one takes no time, and one that is withdrawn leaves nothing behind.
+      runtime: { clock, random },
       tuning: { resend: tuning.resend },
       sendsDeletes: false,
     });

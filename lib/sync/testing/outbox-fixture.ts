@@ -1,4 +1,5 @@
 import { VirtualTime } from '../../../simulation/virtual-time.ts';
+import type { FairTurns } from '../../base/index.ts';
 import { type OutboundEvent, Outbox, type OutboxOptions, type ResourceKey, type Snapshot } from '../index.ts';
 
 /** The key of an Application of this name, in the namespace of all of these tests. */
@@ -15,10 +16,14 @@ export class OutboxFixture {
   idle = 0;
   room = Number.POSITIVE_INFINITY;
 
-  constructor({ random = () => 0, ...options }: Partial<OutboxOptions<string>> & { random?: () => number } = {}) {
+  constructor({
+    random = () => 0,
+    turns,
+    ...options
+  }: Partial<OutboxOptions<string>> & { random?: () => number; turns?: FairTurns<object> } = {}) {
     this.outbox = new Outbox<string>({
       source: { read: ({ name }) => this.source.get(name) },
-      runtime: { clock: this.time, random, delivered: ({ lagMs }) => void this.lags.push(lagMs) },
+      runtime: { clock: this.time, random, delivered: ({ lagMs }) => void this.lags.push(lagMs), turns },
       onIdle: () => this.idle++,
       ...options,
     });

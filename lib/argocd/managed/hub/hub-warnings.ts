@@ -1,4 +1,11 @@
-import { Inbox, type InboxOutcome, type ObjectRef, type RetryDelays, type Runtime } from '../../../sync/index.ts';
+import {
+  Inbox,
+  type InboxOutcome,
+  type ObjectRef,
+  type RetryDelays,
+  type Runtime,
+  TurnQueue,
+} from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
 import { agentDisconnectedCondition, agentWarningCondition, annotations } from '../../names.ts';
 import { placeOf, refAt } from '../../place.ts';
@@ -61,12 +68,15 @@ export class HubWarnings {
   readonly #unserved = new Map<string, { readonly ref: ObjectRef; readonly since: number; isShown: boolean }>();
   /** What agents report and the hub's API server refuses, by Application. */
   readonly #refused = new Map<string, { readonly agent: string; readonly text: string }>();
+  /** Applications of which it is not known yet whether somebody deploys them: one AppProject may have those of all agents. */
+  readonly #served: TurnQueue<{ readonly ref: ObjectRef; readonly hub: Application }>;
   #cancelShowing: (() => void) | undefined;
   #ids = 0;
 
   constructor(options: HubWarningsOptions) {
     this.#options = options;
     this.#startedAt = options.runtime.today();
+    this.#served = new TurnQueue(options.runtime, (id, { ref, hub }) => this.#lookAtService(id, ref, hub));
     this.#inbox = new Inbox<Look>(
       {
         apply: ({ ref }, signal) => this.#write(ref, signal),
@@ -104,11 +114,12 @@ export class HubWarnings {
       this.#depart(ref, agent, undefined);
     }
     if (hub === undefined) {
+      this.#served.withdraw(placeOf(ref));
       this.#unserved.delete(placeOf(ref));
       this.#refused.delete(placeOf(ref));
       return;
     }
-    this.#followService(ref, hub, agent);
+    this.#served.add(placeOf(ref), { ref, hub });
     const isLeaving = hub.metadata.deletionTimestamp !== undefined && (hub.metadata.finalizers ?? []).length > 0;
     if (agent !== undefined && isLeaving) {
       this.#leave(ref, agent);
@@ -116,7 +127,6 @@ export class HubWarnings {
     if (isLeaving || this.#departures.has(placeOf(ref)) || conditionMessage(hub, agentWarningCondition) !== undefined) {
       this.#look(ref);
     }
-    this.#disconnection.follow(hub);
   }
 
   /** What an agent reports about an Application cannot be written, for this reason; undefined: it can. */
@@ -135,9 +145,9 @@ export class HubWarnings {
     this.#disconnection.follow(hub);
   }
 
-  #followService(ref: ObjectRef, hub: Application, agent: string | undefined): void {
-    const id = placeOf(ref);
-    const text = this.#options.notice(hub, agent);
+  #lookAtService(id: string, ref: ObjectRef, hub: Application): void {
+    this.#disconnection.follow(hub);
+    const text = this.#options.notice(hub, this.#options.agentOf(hub));
     const entry = this.#unserved.get(id);
     if (text === undefined) {
       this.#unserved.delete(id);
@@ -240,6 +250,7 @@ export class HubWarnings {
   /** Stops all timers. */
   close(): void {
     this.#stop.abort();
+    this.#served.close();
     this.#cancelShowing?.();
     for (const cancel of this.#timers.values()) {
       cancel();
