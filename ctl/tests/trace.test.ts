@@ -40,6 +40,15 @@ const record: ConnectionRecord = {
 const way = { hub: application(), agent: 'east', record, copy: application() };
 const waiting = (stations: ReturnType<typeof stationsOf>) => stations.find(({ isDone }) => !isDone)?.station;
 
+test('of a cluster that the Application may not go to nothing is told', () => {
+  const refusal = 'AppProject default does not allow destination east, so east gets nothing new of this Application';
+  const stations = stationsOf({ ...way, refusal });
+  expect(stations.map(({ station, isDone, at: time, text }) => [station, isDone, time, text])).toEqual([
+    ['hub', true, '2026-06-01T12:00:01Z', 'argocd/shop, generation 3'],
+    ['agent', false, '', refusal],
+  ]);
+});
+
 test('a change that has arrived, with the times between', () => {
   const stations = stationsOf(way);
   expect(waiting(stations)).toBeUndefined();

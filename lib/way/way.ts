@@ -17,13 +17,15 @@ export type Station = {
 export interface Way {
   readonly hub: ShownApplication;
   readonly agent: string | undefined;
+  /** Why the agent gets nothing of it: nothing is told of the cluster then. Default: it does. */
+  readonly refusal?: string | undefined;
   readonly record: ConnectionRecord | undefined;
   /** On the cluster: undefined when it was not looked at, `missing` when it is not there. */
   readonly copy: ShownApplication | 'missing' | undefined;
 }
 
 /** The stations of the last change of an Application, in order. After the first that is not done, nothing is known to be. */
-export function stationsOf({ hub, agent, record, copy }: Way): Station[] {
+export function stationsOf({ hub, agent, refusal, record, copy }: Way): Station[] {
   const done = (station: string, text: string, at = ''): Station => ({ station, isDone: true, at: short(at), text });
   const waits = (station: string, text: string, at = ''): Station => ({ station, isDone: false, at: short(at), text });
   const { generation = 0, creationTimestamp = '' } = hub.metadata;
@@ -32,6 +34,9 @@ export function stationsOf({ hub, agent, record, copy }: Way): Station[] {
   if (agent === undefined) {
     const text = 'no agent gets it: spec.destination.name, or its namespace, must be the name of an enrolled cluster';
     return [...stations, waits('agent', text)];
+  }
+  if (refusal !== undefined) {
+    return [...stations, waits('agent', refusal)];
   }
   if (record === undefined) {
     stations.push(waits('agent', `${agent} has never connected: argocd-agentctl doctor ${agent}`));

@@ -371,3 +371,22 @@ test.each(['namespace', 'destination'] as const)(
     expect(agent.application()?.status?.conditions).toBeUndefined();
   },
 );
+
+test('whoever writes an Application for a cluster that the project denies does not learn when it was there', async () => {
+  const lab = new Lab();
+  lab.hub.objects.create(hubApplication({}));
+  const said = { permits: false };
+  const disconnection = { graceMs, members: () => ['a'], lastSeen: () => seen };
+  const principal = lab.principal({ disconnection, permits: () => said.permits });
+  principal.sync.disconnected('a', principal.connect('a'));
+  await lab.run(2 * graceMs);
+  expect(told(lab)).toBeUndefined();
+  said.permits = true;
+  principal.applications.permissionsChanged({ projects: () => true });
+  await lab.run(1_000);
+  expect(told(lab)).toBe(message('a'));
+  said.permits = false;
+  principal.applications.permissionsChanged({ projects: () => true });
+  await lab.run(1_000);
+  expect(told(lab)).toBeUndefined();
+});

@@ -19,6 +19,8 @@ export interface DisconnectionNoticesOptions {
   readonly read: (ref: ObjectRef) => Application | undefined;
   /** The agent whose reports an Application shows: the one that has it, or of a mirror the autonomous agent. */
   readonly reporterOf: (application: Application) => string | undefined;
+  /** Whether an Application may tell of its agent: whoever writes Applications may name any. Default: it may. */
+  readonly mayTell?: ((application: Application, agent: string) => boolean) | undefined;
   /** Whether this principal writes notices on it; another one may have its agent. Default: it does. */
   readonly isResponsible?: ((application: Application) => boolean) | undefined;
   readonly agents: Pick<DisconnectedAgents, 'messageFor'>;
@@ -80,11 +82,10 @@ export class DisconnectionNotices {
 
   /** What an Application is to say of its agent; undefined: nothing. */
   messageFor(hub: Application): string | undefined {
-    const { reporterOf, agents } = this.#options;
+    const { reporterOf, agents, mayTell } = this.#options;
     const agent = reporterOf(hub);
-    return agent === undefined
-      ? undefined
-      : agents.messageFor(agent, conditionMessage(hub, agentDisconnectedCondition));
+    const text = agent && agents.messageFor(agent, conditionMessage(hub, agentDisconnectedCondition));
+    return agent === undefined || text === undefined || mayTell?.(hub, agent) === false ? undefined : text;
   }
 
   /** The Application, or what it is to say, has changed: it is written in its turn, if need be. */

@@ -147,6 +147,8 @@ export class HubApplications implements HubKind<SourceSync> {
       disconnection: {
         read: (ref) => this.#view.get(ref),
         reporterOf,
+        mayTell: (application, agent) =>
+          disconnection?.agentOfMirror?.(application) === agent || options.permits?.(application, agent) !== false,
         isResponsible: options.isResponsible,
         agents: this.#disconnected,
       },
