@@ -61,7 +61,18 @@ const projects: Record<string, AppProject> = {
   },
   strict: { metadata: { name: 'strict' }, spec: { destinations: [{ name: 'cluster2' }], sourceNamespaces: ['*'] } },
   here: { metadata: { name: 'here' }, spec: { destinations: [{ name: '*' }], sourceNamespaces: ['cluster2'] } },
-  open: { metadata: { name: 'open' }, spec: { destinations: [{ name: 'cluster1' }], sourceNamespaces: ['*'] } },
+  open: {
+    metadata: { name: 'open' },
+    spec: { destinations: [{ name: 'cluster1' }], sourceNamespaces: ['*'], sourceRepos: ['*'] },
+  },
+  narrow: {
+    metadata: { name: 'narrow' },
+    spec: { destinations: [{ name: 'cluster1' }], sourceRepos: ['https://git.example.com/team/**'] },
+  },
+  huge: {
+    metadata: { name: 'huge' },
+    spec: { destinations: Array.from({ length: 5_001 }, () => ({ name: 'cluster1' })) },
+  },
   'auto-x': {
     metadata: { name: 'auto-x', annotations: { 'argocd-agent.argoproj-labs.io/mirror-of': 'auto' } },
     spec: {},
@@ -90,6 +101,7 @@ function notice(
     modeOf: (one) => (one === 'auto' ? 'autonomous' : undefined),
     agentOfCluster: (key) => all.agentOf(key),
     project: (name) => projects[name],
+    virtual: (project) => project,
     isFor: (project, one) => isProjectForAgent(project, { agent: one, clusters: [] }, mapping),
     secrets: () => held,
     shares,
@@ -132,6 +144,11 @@ describe('with destination-based mapping', () => {
     ],
     // The cluster's own Argo CD reports this.
     ['cluster1', 'missing', undefined],
+    [
+      'cluster1',
+      'huge',
+      'AppProject huge goes to no agent, so cluster1 gets nothing new of this Application: spec.destinations has 5001 entries, and 5000 are the most that are matched: use globs, or split the project',
+    ],
   ])('an Application for %s in project %s: %s', (name, project, expected) => {
     expect(notice(application({ name }, project), name)).toBe(expected);
   });
@@ -230,6 +247,8 @@ describe("credentials that stay on the hub, while the cluster's Argo CD cannot c
     ['the agent has them', failing('open'), [secret({ project: 'open' })]],
     ['it has others for the repository', failing('open'), [secret({}), secret({ project: 'open' })]],
     ['they are for another project', failing('open'), [secret({ project: 'strict' })]],
+    ['its AppProject does not permit the source', failing('narrow'), [secret({})]],
+    ['nor the source of a template', failing('narrow'), [secret({ project: 'narrow' })]],
     ['there are none', failing('open'), [secret({ password: '' })]],
     ['another repository', failing('open'), [secret({ url: 'https://git.example.com/shop2' })]],
     ['another error', failing('open', 'SyncError'), [secret({})]],

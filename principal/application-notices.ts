@@ -2,6 +2,7 @@ import {
   type Application,
   type AppProject,
   annotations,
+  excessOf,
   hasCredentials,
   isForRepository,
   isSkipped,
@@ -9,6 +10,7 @@ import {
   type Mapping,
   matchesAny,
   ownerOfMirror,
+  permitsSource,
   projectOfRepository,
   type RepositorySecret,
   repositoryUrls,
@@ -32,6 +34,8 @@ export interface NoticeSources {
   readonly agentOfCluster: (nameOrUrl: string) => string | undefined;
   /** The hub's AppProject. */
   readonly project: (name: string) => AppProject | undefined;
+  /** The project as Argo CD uses it, with its own repositories (`VirtualProjects.withRepositories`). */
+  readonly virtual: (project: AppProject) => AppProject;
   /** Whether a managed agent gets an AppProject of the hub. */
   readonly isFor: (project: AppProject, agent: string) => boolean;
   /** The Secrets of repositories and credential templates in the principal's namespace. */
@@ -123,11 +127,18 @@ function destinationNotice({ spec }: Application, { agentOfCluster }: NoticeSour
 export function projectRefusal(
   { spec }: Application,
   agent: string,
-  { mapping, project: projectOf, isFor, sharesDefault }: NoticeSources,
+  { mapping, project: projectOf, virtual, isFor, sharesDefault }: NoticeSources,
 ): string | undefined {
   const name = spec.project || 'default';
   const project = projectOf(name);
-  if (project === undefined || (sharesDefault && isUntouchedDefault(project))) {
+  if (project === undefined) {
+    return undefined;
+  }
+  const excess = excessOf(virtual(project));
+  if (excess !== undefined) {
+    return `AppProject ${name} goes to no agent, so ${agent} gets nothing new of this Application: ${excess}`;
+  }
+  if (sharesDefault && isUntouchedDefault(project)) {
     return undefined;
   }
   if (ownerOfMirror(project) !== undefined) {
@@ -148,18 +159,27 @@ export function projectRefusal(
 /** Conditions with which Argo CD reports that it cannot read a source, among other things. */
 const sourceErrors: ReadonlySet<string> = new Set(['ComparisonError', 'InvalidSpecError']);
 
-/** The cluster may have credentials of its own: only while Argo CD cannot compare, the hub's are missed. */
+/**
+ * The cluster may have credentials of its own: only while Argo CD cannot compare, the hub's are missed. Nothing is said of a source that
+ * the hub's AppProject does not permit: whoever writes an Application would learn which repositories the hub has credentials for.
+ */
 function repositoryNotice({ spec, status }: Application, agent: string, sources: NoticeSources): string | undefined {
   if (status?.conditions?.some(({ type }) => sourceErrors.has(type)) !== true) {
     return undefined;
   }
   const name = spec.project || 'default';
+  const own = sources.project(name);
+  const project = own && sources.virtual(own);
+  if (project === undefined || excessOf(project) !== undefined) {
+    return undefined;
+  }
   const usable = sources.secrets().filter((secret) => {
-    const own = projectOfRepository(secret);
-    return (own === undefined || own === name) && hasCredentials(secret);
+    const its = projectOfRepository(secret);
+    return (its === undefined || its === name) && hasCredentials(secret);
   });
   // Addresses may have credentials in them, and this text is logged: the Secrets' names must do.
-  const texts = repositoryUrls(spec).flatMap((url) => {
+  const permitted = repositoryUrls(spec).filter((url) => permitsSource(project, url));
+  const texts = permitted.flatMap((url) => {
     const [first, ...others] = usable.filter((secret) => isForRepository(secret, url));
     return first === undefined || [first, ...others].some((secret) => sources.hasSecret(secret, agent))
       ? []
@@ -188,34 +208,4 @@ function whyHeld(
       : `${what} has no project; set project: ${name} in it, share such repositories (--share-repositories of the principal)`;
   }
   return `${what} does not match the principal's --label-selector; give it these labels`;
-}
-
-/** Which agents get which AppProjects. Applications ask for each change of their status. */
-export class ProjectDecisions {
-  readonly #decide: (project: AppProject, agent: string) => boolean;
-  #known = new WeakMap<AppProject, Map<string, boolean>>();
-
-  /** @param decide depends on the project, the agent and its clusters alone */
-  constructor(decide: (project: AppProject, agent: string) => boolean) {
-    this.#decide = decide;
-  }
-
-  of(project: AppProject, agent: string): boolean {
-    let agents = this.#known.get(project);
-    if (agents === undefined) {
-      agents = new Map();
-      this.#known.set(project, agents);
-    }
-    let decision = agents.get(agent);
-    if (decision === undefined) {
-      decision = this.#decide(project, agent);
-      agents.set(agent, decision);
-    }
-    return decision;
-  }
-
-  /** The clusters of an agent have changed. */
-  forget(): void {
-    this.#known = new WeakMap();
-  }
 }

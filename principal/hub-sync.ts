@@ -14,6 +14,7 @@ import {
   isSkipped,
   type Mapping,
   type MirrorFailure,
+  ProjectDecisions,
   ProjectMirrors,
   projectOfRepository,
   projectTargets,
@@ -26,13 +27,13 @@ import {
   warnOfUnreadableEntries,
   withoutMirrors,
 } from '../lib/argocd/index.ts';
-import { type Logger, labelSelector } from '../lib/base/index.ts';
+import { FairTurns, type Logger, labelSelector, type TurnLimits } from '../lib/base/index.ts';
 import { argoApplications, argoAppProjects, detailedStores } from '../lib/bridge/index.ts';
 import { configMaps, type KubeClient, secrets } from '../lib/kube/index.ts';
 import type { Detail } from '../lib/ops/index.ts';
 import { type Delivered, type ObjectRef, processRuntime, type Store, type StoredObject } from '../lib/sync/index.ts';
 import type { Tracer } from '../lib/tracing/index.ts';
-import { type NoticeSources, noticeOn, ProjectDecisions, projectRefusal } from './application-notices.ts';
+import { type NoticeSources, noticeOn, projectRefusal } from './application-notices.ts';
 import { type PrincipalCaches, repositorySecrets } from './caches.ts';
 import type { PrincipalFlags } from './flags.ts';
 import { hubNamespaceCreator, type NamespaceCreation, principalFieldManager } from './namespaces.ts';
@@ -50,6 +51,8 @@ export interface HubSynchronisation {
   ownerOf(application: Application): string | undefined;
   /** The managed agent that has a hub Application; undefined when none has it. */
   agentOf(application: Application): string | undefined;
+  /** Why an agent gets nothing of an Application: there is none, or the hub's AppProject keeps it from it; undefined when it does. */
+  refusalOf(application: Application, agent: string): string | undefined;
   /** Call it when an agent has got its first cluster Secret. */
   mapped(agent: string): void;
   /** Another principal has a connection of an agent, or has it no longer. */
@@ -59,6 +62,19 @@ export interface HubSynchronisation {
   /** The agents that have been without a connection for longer than `--agent-disconnect-grace-period`. */
   disconnectedAgents(): DisconnectedAgent[];
 }
+
+/**
+ * How long one turn of the event loop looks at what one change concerns: an AppProject may have to be matched for every agent, and each
+ * of its Applications may need a notice.
+ */
+const lookLimits: TurnLimits = {
+  messages: Number.POSITIVE_INFINITY,
+  bytes: Number.POSITIVE_INFINITY,
+  milliseconds: 5,
+  messagesPerPeer: Number.POSITIVE_INFINITY,
+  millisecondsPerPeer: Number.POSITIVE_INFINITY,
+  restFactor: 0,
+};
 
 /** Everything that this principal synchronises, according to its flags. */
 export function hubSync(options: {
@@ -101,7 +117,8 @@ export function hubSync(options: {
   const { namespace } = flags;
   const mapping: Mapping = flags['destination-based-mapping'] ? 'destination' : 'namespace';
   const { tracer, delivered } = options;
-  const runtime = { ...processRuntime(logger), delivered, context: tracer && (() => tracer.keep()) };
+  const turns = new FairTurns<object>(lookLimits);
+  const runtime = { ...processRuntime(logger), delivered, context: tracer && (() => tracer.keep()), turns };
   const store = detailedStores({ client, fieldManager: principalFieldManager, detail, logger });
   warnOfUnreadableEntries('allowed-namespaces', flags['allowed-namespaces'], logger);
   const selects = labelSelector(flags['label-selector']);
@@ -149,7 +166,10 @@ export function hubSync(options: {
     runtime,
   });
   const targetOf = projectTargets({ clustersOf, virtualProjects });
-  const common = { namespace, principalUid, mapping, clustersOf, virtualProjects, isInstance, runtime };
+  const decisions = new ProjectDecisions((project, agent) =>
+    isProjectForAgent(virtualProjects.of(project), targetOf(agent), mapping),
+  );
+  const common = { namespace, principalUid, mapping, clustersOf, virtualProjects, decisions, isInstance, runtime };
   const tuning = { concurrency: flags['event-processors'] };
   const mirrors = new ApplicationMirrors({
     applications: mirrorApplications,
@@ -185,15 +205,13 @@ export function hubSync(options: {
     selects,
     ...common,
   });
-  const decisions = new ProjectDecisions((project, agent) =>
-    isProjectForAgent(virtualProjects.of(project), targetOf(agent), mapping),
-  );
   const noticeSources: NoticeSources = {
     ...options.fleet,
     mapping,
     namespace,
     isAdmitted: (one) => isAdmitted(one) && !isMirrorMarked(one),
     project: (name) => caches.AppProjects.get({ namespace, name }) as AppProject | undefined,
+    virtual: (project) => virtualProjects.withRepositories(project),
     isFor: (project, name) => decisions.of(project, name),
     secrets: () => caches.Secrets.byIndex(repositorySecrets, '') as RepositorySecret[],
     hasSecret: publishedRepositories.isFor,
@@ -257,18 +275,28 @@ export function hubSync(options: {
     runtime,
   });
   const clusterChanged = (agent: string) => {
-    decisions.forget();
+    decisions.forget(agent);
     publishedProjects.reconsider(() => true, agent);
     publishedRepositories.reconsider(() => true, agent);
     projectMirrors.clusterChanged(agent);
     mirrors.clusterChanged(agent);
     managed.permissionsChanged({ agent });
   };
+  // What an autonomous agent's namespace has are its mirrors, which its own projects have admitted.
+  const refusalOf = (application: Application, agent: string) => {
+    if (!options.fleet.isMapped(agent)) {
+      return `there is no agent named ${agent}`;
+    }
+    return application.metadata.namespace === agent && options.fleet.modeOf(agent) === 'autonomous'
+      ? undefined
+      : projectRefusal(application, agent, noticeSources);
+  };
   const hubClusterChanged = (nameOrUrl: string) => managed.permissionsChanged({ agent: nameOrUrl });
   return {
     sync,
     ownerOf,
     agentOf,
+    refusalOf,
     clusterChanged,
     hubClusterChanged,
     mapped: (agent) => managed.expect(agent),

@@ -101,7 +101,9 @@ function deliveryOf(hub: Facts): Delivery {
         return isUsed(secret, agent);
       }
       const own = project(name);
-      return isRepositoryForAgent(secret, own && virtualProject(own, around), target(agent), mapping);
+      return isRepositoryForAgent(secret, own, (one) =>
+        isProjectForAgent(virtualProject(one, around), target(agent), mapping),
+      );
     },
   };
 }

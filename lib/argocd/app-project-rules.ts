@@ -2,6 +2,7 @@ import { canonicalJson } from '../base/index.ts';
 import type { AppProject, Destination, DestinationServiceAccount } from './application.ts';
 import { isGlob, matchesAny, matchesGlob } from './glob.ts';
 import { type ArgoCluster, inCluster, isDenial, windowsForCluster } from './project-clusters.ts';
+import { excessOf } from './project-size.ts';
 
 /** How Applications are mapped to agents; projects follow. */
 export type Mapping = 'namespace' | 'destination';
@@ -20,10 +21,13 @@ export interface ProjectTarget {
  * mapping `sourceNamespaces` admits its namespace. The rules are Argo CD's (`isDestinationMatched`): a destination means a
  * cluster by its name or by its server, and `!` means all others. As in argocd-agent, the agent's own name counts as well, and
  * a server may name the agent in its parameter `agentName`. Argo CD's untouched `default` project, which has no
- * `sourceNamespaces`, goes to nobody with namespace-based mapping.
+ * `sourceNamespaces`, goes to nobody with namespace-based mapping, and neither does one that is too large (`excessOf`).
  * @param project as Argo CD uses it (`virtualProject`)
  */
 export function isProjectForAgent(project: AppProject, target: ProjectTarget, mapping: Mapping): boolean {
+  if (excessOf(project) !== undefined) {
+    return false;
+  }
   const { destinations = [], sourceNamespaces = [], permitOnlyProjectScopedClusters } = project.spec;
   const meanings = destinations.map((destination) => meaningOf(destination, target));
   return (
@@ -167,6 +171,9 @@ function isServerOf(pattern: string, { agent, clusters }: ProjectTarget): boolea
   if (pattern === '*' || clusters.some(({ server }) => server !== '' && matchesGlob(pattern, server))) {
     return true;
   }
-  const agents = URL.canParse(pattern) ? (new URL(pattern).searchParams.get('agentName') ?? '') : '';
+  const agents =
+    pattern.includes('agentName') && URL.canParse(pattern)
+      ? (new URL(pattern).searchParams.get('agentName') ?? '')
+      : '';
   return agents !== '' && matchesGlob(agents, agent);
 }

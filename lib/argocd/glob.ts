@@ -14,9 +14,8 @@ export function matchesGlob(pattern: string, text: string, separator?: string): 
   if (glob === undefined) {
     return false;
   }
-  const characters = Array.from(text);
-  const end = 1n << BigInt(characters.length);
-  const subject = { characters, all: (end << 1n) - 1n, known: new Map<string, Places>() };
+  const subject = subjectOf(text);
+  const end = 1n << BigInt(subject.characters.length);
   const inner = end - 1n;
   const free = separator === undefined ? inner : inner & ~placesBefore(separator, subject);
   return (after(glob, { ...subject, free }, 1n) & end) !== 0n;
@@ -67,13 +66,39 @@ type Sequence = readonly Part[];
 type Places = bigint;
 
 /** A text that is matched. */
-interface Subject {
+interface Text {
   readonly characters: readonly string[];
+  /** Each of its characters once. */
+  readonly distinct: readonly string[];
   readonly all: Places;
+  /** The places before each of its characters that was asked for. */
+  readonly known: Map<string, Places>;
+}
+
+interface Subject extends Text {
   /** The places before a character that is no separator. */
   readonly free: Places;
-  /** The places before each character that was asked for. */
-  readonly known: Map<string, Places>;
+}
+
+// A few texts are matched against thousands of patterns, one pattern after the other.
+const texts = new Map<string, Text>();
+const mostTexts = 8;
+const longestText = 512;
+
+function subjectOf(text: string): Text {
+  let found = texts.get(text);
+  if (found === undefined) {
+    const characters = Array.from(text);
+    const all = (1n << BigInt(characters.length + 1)) - 1n;
+    found = { characters, distinct: [...new Set(characters)], all, known: new Map() };
+    if (text.length <= longestText) {
+      if (texts.size >= mostTexts) {
+        texts.clear();
+      }
+      texts.set(text, found);
+    }
+  }
+  return found;
 }
 
 /** Where in the text one can be after a sequence, having begun at one of the places. */
@@ -100,7 +125,7 @@ function afterPart(part: Part, subject: Subject, places: Places): Places {
     case 'character':
       return (places & placesBefore(part.character, subject)) << 1n;
     case 'one':
-      return (places & placesWhere(subject, part.fits)) << 1n;
+      return (places & placesOfClass(part.fits, subject)) << 1n;
     case 'either': {
       let found = 0n;
       for (const one of part.sequences) {
@@ -111,20 +136,23 @@ function afterPart(part: Part, subject: Subject, places: Places): Places {
   }
 }
 
-function placesBefore(character: string, subject: Pick<Subject, 'characters' | 'known'>): Places {
-  let places = subject.known.get(character);
-  if (places === undefined) {
-    places = placesWhere(subject, (one) => one === character);
-    subject.known.set(character, places);
+function placesBefore(character: string, { characters, distinct, known }: Text): Places {
+  let places = known.get(character);
+  if (places === undefined && distinct.includes(character)) {
+    places = 0n;
+    for (let at = characters.indexOf(character); at >= 0; at = characters.indexOf(character, at + 1)) {
+      places |= 1n << BigInt(at);
+    }
+    known.set(character, places);
   }
-  return places;
+  return places ?? 0n;
 }
 
-function placesWhere({ characters }: Pick<Subject, 'characters'>, fits: (character: string) => boolean): Places {
+function placesOfClass(fits: (character: string) => boolean, text: Text): Places {
   let places = 0n;
-  for (const [at, character] of characters.entries()) {
+  for (const character of text.distinct) {
     if (fits(character)) {
-      places |= 1n << BigInt(at);
+      places |= placesBefore(character, text);
     }
   }
   return places;

@@ -77,6 +77,7 @@ export type { SyncStats } from './peer/stats.ts';
 export { Warnings } from './peer/warnings.ts';
 export type { ArgoCluster } from './project-clusters.ts';
 export { admitsNamespace, permitsDestination, permitsSource } from './project-permissions.ts';
+export { excessOf } from './project-size.ts';
 export { projectScope, projectSurroundings } from './project-surroundings.ts';
 export { replicateAppProjects } from './replicas/cluster/app-projects.ts';
 export type { ClusterReplicaOptions } from './replicas/cluster/cluster-replica.ts';
@@ -86,6 +87,7 @@ export { type AutonomousProjectsOptions, publishOwnAppProjects } from './replica
 export { type RepositoryReplicaOptions, replicateRepositories } from './replicas/cluster/repositories.ts';
 export { type HubPublisherOptions, projectTargets, publishAppProjects } from './replicas/hub/app-projects.ts';
 export { publishGpgKeys } from './replicas/hub/gpg-keys.ts';
+export { ProjectDecisions } from './replicas/hub/project-decisions.ts';
 export { ProjectMirrors, type ProjectMirrorsOptions } from './replicas/hub/project-mirrors.ts';
 export { publishRepositories } from './replicas/hub/repositories.ts';
 export { VirtualProjects, type VirtualProjectsOptions } from './replicas/hub/virtual-projects.ts';

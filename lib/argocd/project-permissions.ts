@@ -37,9 +37,12 @@ export function permitsDestination({ spec }: AppProject, destination: Required<D
 
 /**
  * Whether a project permits Applications with a source in a repository. This is the rule of Argo CD's
- * `AppProject.IsSourcePermitted`.
+ * `AppProject.IsSourcePermitted`. An address of more than 4,096 characters is permitted by none.
  */
 export function permitsSource({ spec: { sourceRepos } }: AppProject, url: string): boolean {
+  if (url.length > longestUrl) {
+    return false;
+  }
   const text = normalRepositoryUrl(url);
   const entries = Array.isArray(sourceRepos) ? sourceRepos.filter((entry) => typeof entry === 'string') : [];
   const matches = (pattern: string) => pattern === '*' || matchesGlob(normalRepositoryUrl(pattern), text, '/');
@@ -50,6 +53,9 @@ export function permitsSource({ spec: { sourceRepos } }: AppProject, url: string
     (denied.length > 0 || entries.some(matches))
   );
 }
+
+/** Git and registries take no longer ones. Matching takes time in proportion to it, and whoever writes an Application chooses it. */
+const longestUrl = 4_096;
 
 /** Argo CD reads `!pattern` as: everything that `pattern` does not match. */
 function matchesDeniable(pattern: string, text: string): boolean {

@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import { wellKnown } from '../base/index.ts';
-import { isProjectForAgent, type Mapping, type ProjectTarget } from './app-project-rules.ts';
 import type { AppProject } from './application.ts';
 import { absent, type Metadata, objectMeta, strings, withoutUndefined } from './object.ts';
 import { isSkipped } from './routing.ts';
@@ -42,18 +41,18 @@ export function projectOfRepository(secret: Pick<RepositorySecret, 'data'>): str
  * argocd-agent. Secrets without a project stay on the hub. Argo CD's untouched `default` project shares its Applications
  * with every agent, but not credentials.
  * @param project the hub's own AppProject of the name that the Secret says; undefined when there is none
+ * @param isFor whether the agent gets a project of the hub
  */
 export function isRepositoryForAgent(
   secret: RepositorySecret,
   project: AppProject | undefined,
-  target: ProjectTarget,
-  mapping: Mapping,
+  isFor: (project: AppProject) => boolean,
 ): boolean {
   return (
     isRepository(secret) &&
     !isSkipped(secret) &&
     project !== undefined &&
     project.metadata.name === projectOfRepository(secret) &&
-    isProjectForAgent(project, target, mapping)
+    isFor(project)
   );
 }

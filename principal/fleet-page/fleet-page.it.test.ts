@@ -118,6 +118,17 @@ test('the fleet of a real hub, for those alone who may see it', async () => {
   expect((await askAbout(`${name}:none`, 'default')).status).toBe(404);
   expect((await askAbout(`${name}:shop`, 'default', `${extensionKey}x`)).status).toBe(401);
 
+  // Whoever may write Applications may name any cluster.
+  const denied = application({ name: 'denied', namespace: name });
+  await hub.client.create(pairApplications, { ...denied, spec: { ...denied.spec, project: 'missing' } });
+  const refused = await askAbout(`${name}:denied`, 'missing');
+  expect(JSON.parse(refused.body)).toMatchObject({
+    waitsAt: 'agent',
+    agent: null,
+    cluster: null,
+    stations: [{ station: 'hub' }, { text: expect.stringContaining('AppProject missing does not exist on the hub') }],
+  });
+
   await Promise.all(Array.from({ length: 49 }, (_, index) => mapAgent(hub.client, `more-${index}`)));
   await until(
     '50 clusters',

@@ -72,9 +72,13 @@ export function startFleetPage(context: {
     if (hub === undefined || (hub.spec?.project || 'default') !== project) {
       return undefined;
     }
-    const agent = tally.agentOf(hub as unknown as Application);
-    const record = agent === undefined ? undefined : recordOf(inputs, agent);
-    return { agent, stations: stationsOf({ hub, agent, record, copy: undefined }) };
+    const application = hub as unknown as Application;
+    const agent = tally.agentOf(application);
+    const refusal = agent === undefined ? undefined : engine.hub.refusalOf(application, agent);
+    // Whoever may write Applications may name any cluster: one that the project denies is not told of.
+    const shown = refusal === undefined ? agent : undefined;
+    const record = shown === undefined ? undefined : recordOf(inputs, shown);
+    return { agent: shown, stations: stationsOf({ hub, agent, refusal, record, copy: undefined }) };
   };
   const { 'fleet-page-login-url': loginUrl, 'fleet-page-path': path } = settings.flags;
   const page = new FleetPage({ access: access.rights, lenses, applications, way, path, loginUrl, logger, signal });

@@ -1,7 +1,16 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
+import { FairTurns } from '../../base/index.ts';
 import { until } from '../../base/testing.ts';
 import { processRuntime } from '../../sync/index.ts';
-import { type AppProject, annotations, type Mapping, publishAppProjects, replicateAppProjects } from '../index.ts';
+import {
+  type AppProject,
+  annotations,
+  HubSync,
+  type Mapping,
+  publishAppProjects,
+  replicateAppProjects,
+} from '../index.ts';
+import { Lab, LabCluster } from '../testing/lab.ts';
 import { Memory, pair, summaries, testLog } from './testing.ts';
 
 function start(
@@ -272,4 +281,70 @@ test('a project that the cluster refuses is acknowledged with the reason, for th
   hub.put(project('other'));
   await settled();
   expect(refusals).toHaveLength(1);
+});
+
+test('a project that is too large goes to nobody, and the log says so once', async () => {
+  const { hub, managed, log, settled } = start();
+  hub.put(project('team'));
+  await settled();
+  expect(managed.objects.has('team')).toBe(true);
+  const name = `{*,[!x]}`.repeat(500);
+  hub.put(project('team', { destinations: Array.from({ length: 40 }, (_, i) => ({ name: `${name}${i}` })) }));
+  await settled();
+  expect(managed.objects.has('team')).toBe(false);
+  expect(log.warnings.map(String).join() || JSON.stringify(log.warnings)).toContain('AppProject goes to no agent');
+});
+
+test('one change of a project is looked at for some agents in each turn of the event loop, and reaches all', async () => {
+  const lab = new Lab();
+  const store = new LabCluster('hub', lab.time, 'AppProject');
+  const asked: string[] = [];
+  const later: (() => void)[] = [];
+  const most = Number.POSITIVE_INFINITY;
+  const limits = { bytes: most, milliseconds: most, millisecondsPerPeer: most, restFactor: 0 };
+  const turns = new FairTurns<object>({ ...limits, messages: 3, messagesPerPeer: most }, (run) => later.push(run));
+  const runtime = { ...lab.common('p').runtime, turns };
+  const publisher = publishAppProjects({
+    namespace: 'argocd',
+    store,
+    principalUid: 'p',
+    mapping: 'destination',
+    clustersOf: (agent) => {
+      asked.push(agent);
+      return [];
+    },
+    runtime,
+  });
+  const sync = new HubSync({ managed: [publisher], runtime });
+  const stop = new AbortController();
+  onTestFinished(() => stop.abort());
+  sync.start(stop.signal);
+  const sent: string[] = [];
+  const agents = Array.from({ length: 10 }, (_, i) => `agent-${i}`);
+  for (const agent of agents) {
+    sync.connected(agent, 'managed', {
+      send: (message) => {
+        if (message.target === 'appproject') {
+          sent.push(agent);
+        } else {
+          queueMicrotask(() => sync.acknowledged(agent, message));
+        }
+        return true;
+      },
+      acknowledge: () => undefined,
+    });
+  }
+  await lab.run(60_000);
+  store.objects.create({
+    ...project('team', { destinations: [{ name: '*' }] }),
+    metadata: { namespace: 'argocd', name: 'team' },
+  });
+  expect(new Set(asked).size).toBe(3);
+  expect(sent).toEqual(agents.slice(0, 3));
+  while (later.length > 0) {
+    const before = new Set(asked).size;
+    later.shift()?.();
+    expect(new Set(asked).size).toBeLessThanOrEqual(before + 3);
+  }
+  expect(sent).toEqual(agents);
 });

@@ -4,6 +4,7 @@ import { matchesGlob } from '../glob.ts';
 import { annotations } from '../names.ts';
 import { absent, longList, withoutUndefined } from '../object.ts';
 import { type ArgoCluster, inCluster, literalGlob, matchesCluster, windowsForCluster } from '../project-clusters.ts';
+import { mostPatternCharacters } from '../project-size.ts';
 import { type ProjectRole, rolesForHub } from './mirror-roles.ts';
 import { Unacceptable } from './replica-rules.ts';
 
@@ -124,7 +125,7 @@ function rebuild(project: AppProject, { agent, cluster, keepsGroups }: ProjectMi
 }
 
 /**
- * Matching takes time in proportion to the patterns, and whoever owns the cluster wrote them.
+ * The denied destinations, sync windows and service accounts: an autonomous cluster names itself there.
  * @throws Unacceptable for too many
  */
 function checkPatterns({ destinations = [], syncWindows = [], destinationServiceAccounts = [] }: MirrorSpec): void {
@@ -165,8 +166,6 @@ function destinationsForHub(destinations: readonly Destination[], cluster: ArgoC
   return [...new Set(namespaces)].map((namespace) => ({ ...here, namespace }));
 }
 
-/** Of the denied destinations, of sync windows and of service accounts together. An autonomous cluster names itself there. */
-const mostPatternCharacters = 128 * 1024;
 const text = z.string();
 const list = <S extends z.ZodType>(item: S) => absent(longList(item));
 const texts = list(text);

@@ -7,10 +7,12 @@ import {
 } from '../../app-project-rules.ts';
 import type { AppProject } from '../../application.ts';
 import type { ArgoCluster } from '../../project-clusters.ts';
+import { excessOf } from '../../project-size.ts';
 import { isSkipped } from '../../routing.ts';
 import { appProjectKind } from '../kinds.ts';
 import { ownerOfMirror } from '../project-mirror.ts';
 import { Publisher, type PublisherOptions } from '../publisher.ts';
+import type { ProjectDecisions } from './project-decisions.ts';
 import type { VirtualProjects } from './virtual-projects.ts';
 
 /** Options that all publishers of a principal share. */
@@ -26,6 +28,8 @@ export interface ProjectPublisherOptions {
   readonly clustersOf?: (agent: string) => readonly ArgoCluster[];
   /** What Argo CD makes of the projects. Default: they are what they say. */
   readonly virtualProjects?: Pick<VirtualProjects, 'of' | 'withRepositories' | 'ownersOf'>;
+  /** What was decided about the hub's projects. Default: each is decided anew. */
+  readonly decisions?: Pick<ProjectDecisions, 'of'>;
 }
 
 /** Describes an agent as AppProjects mean it. */
@@ -39,8 +43,17 @@ export function projectTargets({
   };
 }
 
+/** Whether a managed agent gets a project of the hub ({@link isProjectForAgent}). */
+export function projectDecision(options: ProjectPublisherOptions): (project: AppProject, agent: string) => boolean {
+  const { mapping, virtualProjects, decisions } = options;
+  const targetOf = projectTargets(options);
+  return (project, agent) =>
+    decisions?.of(project, agent) ??
+    isProjectForAgent(virtualProjects?.of(project) ?? project, targetOf(agent), mapping);
+}
+
 /**
- * The hub's AppProjects for managed agents. A mirror of an autonomous agent's project is sent to nobody. Argo CD's untouched `default`
+ * The hub's AppProjects for managed agents. One that is too large goes to nobody, and the log says so. A mirror of an autonomous agent's project is sent to nobody. Argo CD's untouched `default`
  * goes to all with destination-based mapping alone: with the other one it admits no agent's namespace, and on the cluster, where copies
  * stand in Argo CD's own namespace, nothing would ask for that.
  */
@@ -53,6 +66,16 @@ export function publishAppProjects(
 ): Publisher<AppProject> {
   const { mapping, virtualProjects, sharesDefault = mapping === 'destination' } = options;
   const targetOf = projectTargets(options);
+  const isFor = projectDecision(options);
+  const warned = new WeakSet<AppProject>();
+  const isTooLarge = (project: AppProject, virtual: AppProject) => {
+    const excess = excessOf(virtual);
+    if (excess !== undefined && !warned.has(project)) {
+      warned.add(project);
+      options.runtime.log.warn({ appProject: project.metadata.name }, `AppProject goes to no agent: ${excess}`);
+    }
+    return excess !== undefined;
+  };
   return new Publisher({
     ...options,
     kind: appProjectKind,
@@ -61,9 +84,9 @@ export function publishAppProjects(
       if (ownerOfMirror(project) !== undefined || isSkipped(project)) {
         return undefined;
       }
-      const [virtual, target] = [virtualProjects?.of(project) ?? project, targetOf(agent)];
-      return isProjectForAgent(virtual, target, mapping) || (sharesDefault && isUntouchedDefault(project))
-        ? projectForAgent(virtual, target, mapping)
+      const virtual = virtualProjects?.of(project) ?? project;
+      return !isTooLarge(project, virtual) && (isFor(project, agent) || (sharesDefault && isUntouchedDefault(project)))
+        ? projectForAgent(virtual, targetOf(agent), mapping)
         : undefined;
     },
   });

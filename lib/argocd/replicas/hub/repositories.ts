@@ -1,15 +1,16 @@
 import { type Store, View } from '../../../sync/index.ts';
-import { isProjectForAgent, isUntouchedDefault } from '../../app-project-rules.ts';
+import { isUntouchedDefault } from '../../app-project-rules.ts';
 import type { AppProject } from '../../application.ts';
 import type { HubKind, SourceSync } from '../../peer/kind-sync.ts';
 import { admitsNamespace, permitsSource } from '../../project-permissions.ts';
+import { excessOf } from '../../project-size.ts';
 import { isRepository, isRepositoryForAgent, projectOfRepository, type RepositorySecret } from '../../repository.ts';
 import { isForRepository } from '../../repository-use.ts';
 import { isSkipped } from '../../routing.ts';
 import { repositoryKind } from '../kinds.ts';
 import { ownerOfMirror } from '../project-mirror.ts';
 import { Publisher } from '../publisher.ts';
-import { type HubPublisherOptions, type ProjectPublisherOptions, projectTargets } from './app-projects.ts';
+import { type HubPublisherOptions, type ProjectPublisherOptions, projectDecision } from './app-projects.ts';
 import { type SourceUse, SourceUses, type SourceUsesOptions } from './source-uses.ts';
 
 /** Whether a managed agent gets a Secret of the hub. */
@@ -33,8 +34,8 @@ export interface RepositoryPublisherOptions {
 export function publishRepositories(
   options: HubPublisherOptions<RepositorySecret> & ProjectPublisherOptions & RepositoryPublisherOptions,
 ): HubKind<SourceSync> & Pick<Publisher<RepositorySecret>, 'reconsider'> & { isFor: RepositoryDecision } {
-  const { projects, mapping, namespace, runtime, sharing, virtualProjects, selects = () => true } = options;
-  const target = projectTargets(options);
+  const { projects, namespace, runtime, sharing, virtualProjects, selects = () => true } = options;
+  const isProjectFor = projectDecision(options);
   const isShared = (secret: RepositorySecret) =>
     sharing !== undefined && isRepository(secret) && projectOfRepository(secret) === undefined && !isSkipped(secret);
   const view = new View<AppProject>({
@@ -63,7 +64,8 @@ export function publishRepositories(
     }
     const virtual = virtualProjects?.withRepositories(project) ?? project;
     return (
-      (isProjectForAgent(virtual, target(agent), mapping) || isUntouchedDefault(project)) &&
+      excessOf(virtual) === undefined &&
+      (isProjectFor(project, agent) || isUntouchedDefault(project)) &&
       (use.namespace === namespace || admitsNamespace(project, use.namespace)) &&
       permitsSource(virtual, use.url)
     );
@@ -76,8 +78,7 @@ export function publishRepositories(
         [...(uses?.of(agent) ?? [])].some((use) => isForRepository(secret, use.url) && isCarriedOut(use, agent))
       );
     }
-    const project = hubProject(name);
-    return isRepositoryForAgent(secret, project && (virtualProjects?.of(project) ?? project), target(agent), mapping);
+    return isRepositoryForAgent(secret, hubProject(name), (project) => isProjectFor(project, agent));
   };
   const publisher = new Publisher({
     ...options,

@@ -25,6 +25,8 @@ export class VirtualProjects {
   readonly #scopes = new Map<string, ProjectScope>();
   #globalProjects: readonly GlobalProject[] = [];
   #surroundings: ProjectSurroundings | undefined;
+  /** What each project is: it is asked for each agent. */
+  #known = new WeakMap<AppProject, { readonly project: AppProject; withRepositories?: AppProject }>();
   /** Name or server of a cluster → the projects that it belongs to. */
   #owners: Map<string, Set<string>> | undefined;
   #changed: (isConcerned: (project: string) => boolean) => void = () => undefined;
@@ -54,12 +56,14 @@ export class VirtualProjects {
 
   /** A project without its own repositories, as copies are made of it. */
   of(project: AppProject): AppProject {
-    return virtualProject(project, this.#around());
+    return this.#virtual(project).project;
   }
 
   /** A project with its own repositories. */
   withRepositories(project: AppProject): AppProject {
-    return withOwnRepositories(this.of(project), this.#around());
+    const virtual = this.#virtual(project);
+    virtual.withRepositories ??= withOwnRepositories(virtual.project, this.#around());
+    return virtual.withRepositories;
   }
 
   /** The projects that have one of these clusters to themselves. */
@@ -67,6 +71,15 @@ export class VirtualProjects {
     this.#owners ??= ownersOf(this.#scopes.values());
     const owners = this.#owners;
     return clusters.flatMap(({ name, server }) => [name, server].flatMap((key) => [...(owners.get(key) ?? [])]));
+  }
+
+  #virtual(project: AppProject): { readonly project: AppProject; withRepositories?: AppProject } {
+    let known = this.#known.get(project);
+    if (known === undefined) {
+      known = { project: virtualProject(project, this.#around()) };
+      this.#known.set(project, known);
+    }
+    return known;
   }
 
   #around(): ProjectSurroundings {
@@ -104,6 +117,7 @@ export class VirtualProjects {
       this.#projects.set(name, now);
     }
     if (this.#globalProjects.some(({ projectName }) => projectName === name) && !isEqual(old?.spec, now?.spec)) {
+      this.#known = new WeakMap();
       this.#changed(() => true);
     }
   }
@@ -129,6 +143,7 @@ export class VirtualProjects {
 
   #forget(): void {
     this.#surroundings = undefined;
+    this.#known = new WeakMap();
     this.#owners = undefined;
   }
 }
