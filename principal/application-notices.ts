@@ -34,6 +34,8 @@ export interface NoticeSources {
   readonly agentOfCluster: (nameOrUrl: string) => string | undefined;
   /** The hub's AppProject. */
   readonly project: (name: string) => AppProject | undefined;
+  /** Why a project goes to no agent, whatever it says (`excessOf`). */
+  readonly excess: (project: AppProject) => string | undefined;
   /** The project as Argo CD uses it, with its own repositories (`VirtualProjects.withRepositories`). */
   readonly virtual: (project: AppProject) => AppProject;
   /** Whether a managed agent gets an AppProject of the hub. */
@@ -127,14 +129,14 @@ function destinationNotice({ spec }: Application, { agentOfCluster }: NoticeSour
 export function projectRefusal(
   { spec }: Application,
   agent: string,
-  { mapping, project: projectOf, virtual, isFor, sharesDefault }: NoticeSources,
+  { mapping, project: projectOf, excess: excessOfProject, isFor, sharesDefault }: NoticeSources,
 ): string | undefined {
   const name = spec.project || 'default';
   const project = projectOf(name);
   if (project === undefined) {
     return undefined;
   }
-  const excess = excessOf(virtual(project));
+  const excess = excessOfProject(project);
   if (excess !== undefined) {
     return `AppProject ${name} goes to no agent, so ${agent} gets nothing new of this Application: ${excess}`;
   }

@@ -43,6 +43,12 @@ const mutants: Mutant[] = [
     seed: 400,
   },
   {
+    invariant: 'what is left when a turn of the event loop is used up is sent in a later one',
+    file: 'sync/outbox.ts',
+    from: 'this.#turns?.tryAcquire(this, this.#nextTurn) === false',
+    to: 'this.#turns?.tryAcquire(this, () => undefined) === false',
+  },
+  {
     invariant: 'a repeated state has a new event id',
     file: 'sync/event-marks.ts',
     from: 'entry.mark = `_$',

@@ -46,6 +46,7 @@ export function isUntouchedDefault(project: AppProject): boolean {
   const { sourceRepos, destinations, clusterResourceWhitelist, ...rest } = project.spec;
   return (
     project.metadata.name === 'default' &&
+    [sourceRepos, destinations, clusterResourceWhitelist].every((list) => Array.isArray(list) && list.length === 1) &&
     canonicalJson([sourceRepos, destinations, clusterResourceWhitelist]) ===
       canonicalJson([['*'], [{ namespace: '*', server: '*' }], [{ group: '*', kind: '*' }]]) &&
     Object.keys(rest).length === 0
