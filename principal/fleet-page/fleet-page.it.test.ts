@@ -13,7 +13,8 @@ import {
 } from '../../e2e/pair/index.ts';
 import { type Redis, startRedis } from '../../e2e/redis/index.ts';
 import { until } from '../../lib/base/testing.ts';
-import { configMaps } from '../../lib/kube/index.ts';
+import { argoAppProjects } from '../../lib/bridge/index.ts';
+import { configMaps, type KubeObject } from '../../lib/kube/index.ts';
 
 // The page of a real principal, with a real agent, before a real API server.
 
@@ -120,13 +121,24 @@ test('the fleet of a real hub, for those alone who may see it', async () => {
 
   // Whoever may write Applications may name any cluster.
   const denied = application({ name: 'denied', namespace: name });
-  await hub.client.create(pairApplications, { ...denied, spec: { ...denied.spec, project: 'missing' } });
-  const refused = await askAbout(`${name}:denied`, 'missing');
+  await hub.client.create(argoAppProjects, {
+    metadata: { name: 'closed', namespace },
+    spec: { destinations: [{ name: 'elsewhere', namespace: '*' }], sourceNamespaces: ['*'] },
+  } as KubeObject);
+  await hub.client.create(pairApplications, { ...denied, spec: { ...denied.spec, project: 'closed' } });
+  const refused = await until(
+    'the principal knows the project',
+    async () => {
+      const answer = await askAbout(`${name}:denied`, 'closed');
+      return answer.body.includes('AppProject closed') && answer;
+    },
+    details,
+  );
   expect(JSON.parse(refused.body)).toMatchObject({
     waitsAt: 'agent',
     agent: null,
     cluster: null,
-    stations: [{ station: 'hub' }, { text: expect.stringContaining('AppProject missing does not exist on the hub') }],
+    stations: [{ station: 'hub' }, { text: expect.stringContaining('AppProject closed does not allow destination') }],
   });
 
   await Promise.all(Array.from({ length: 49 }, (_, index) => mapAgent(hub.client, `more-${index}`)));
