@@ -1,16 +1,24 @@
 import type { Application } from '../lib/argocd/index.ts';
-import type { Scene } from './world.ts';
+import type { Layout } from './layout.ts';
+import type { Unkindness } from './unkindness.ts';
+import type { VirtualTime } from './virtual-time.ts';
 
 /** About how long a project keeps an Application from its agent. */
 const someMs = 3_000;
 
+interface PermissionScene {
+  readonly unkind: Unkindness;
+  readonly layout: Layout;
+  readonly time: VirtualTime;
+}
+
 /** What the hub's AppProjects keep from agents, for a while: Applications of one name. */
 export class Permissions {
-  readonly #scene: Pick<Scene, 'unkind' | 'layout' | 'time'>;
+  readonly #scene: PermissionScene;
   readonly #kept = new Set<string>();
   readonly #listeners = new Set<() => void>();
 
-  constructor(scene: Pick<Scene, 'unkind' | 'layout' | 'time'>) {
+  constructor(scene: PermissionScene) {
     this.#scene = scene;
   }
 
