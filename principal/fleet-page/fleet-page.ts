@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { BoundedMap, type Logger } from '../../lib/base/index.ts';
+import { after, BoundedMap, type Logger } from '../../lib/base/index.ts';
 import type { ExtensionCaller } from './access/extension-callers.ts';
 import type { PageAccess } from './access/page-access.ts';
 import type { PageViewer } from './access/page-viewers.ts';
@@ -23,6 +23,8 @@ const mostStreams = 200;
 const mostStreamsOfOne = 20;
 /** How often it is looked at whether a viewer who stays may still see what they see. */
 const recheckMs = 60_000;
+/** The same after a change of accounts or rights, at most so often: whoever may edit one AppProject makes such changes. */
+const reviewMs = 5_000;
 /** Questions about Applications that the API server is asked at once. */
 const mostQuestions = 20;
 
@@ -49,10 +51,18 @@ export interface FleetPageOptions {
   readonly signal: AbortSignal;
 }
 
+/** A stream, and whether its viewer may still see what they see. */
+interface OpenStream {
+  readonly name: string;
+  readonly isAllowed: () => boolean | Promise<boolean>;
+}
+
 /** The pages of the fleet and their streams. It changes nothing, and shows nothing to anybody who has not proved who they are. */
 export class FleetPage {
   readonly #options: FleetPageOptions;
-  readonly #streams = new Map<ViewerStream, string>();
+  readonly #streams = new Map<ViewerStream, OpenStream>();
+  #reviewedAt = Number.NEGATIVE_INFINITY;
+  #isReviewDue = false;
   #questions = 0;
   /** By name: each is made once, and sent as it is to whoever asks. */
   readonly #assets: ReadonlyMap<string, { readonly fresh: PageAnswer; readonly immutable: PageAnswer }>;
@@ -61,12 +71,35 @@ export class FleetPage {
   constructor(options: FleetPageOptions) {
     this.#options = options;
     this.#assets = readyAssets(options.path);
-    // Whoever may no longer see something does not get any more of it; the others come back at once.
-    options.access.onChange(() => {
-      for (const stream of this.#streams.keys()) {
-        stream.end(true);
-      }
-    });
+    options.access.onChange(() => this.#reviewSoon());
+  }
+
+  /** Whoever may no longer see something does not get any more of it. */
+  #reviewSoon(): void {
+    if (this.#isReviewDue) {
+      return;
+    }
+    this.#isReviewDue = true;
+    const wait = Math.max(0, this.#reviewedAt + reviewMs - performance.now());
+    after(
+      wait,
+      () => {
+        this.#isReviewDue = false;
+        this.#reviewedAt = performance.now();
+        for (const stream of this.#streams.keys()) {
+          void this.#review(stream);
+        }
+      },
+      { unref: true },
+    );
+  }
+
+  /** Ends a stream that its viewer may not have any more; the viewer comes back at once, and gets what they may. */
+  async #review(stream: ViewerStream): Promise<void> {
+    const isAllowed = await this.#streams.get(stream)?.isAllowed();
+    if (isAllowed === false) {
+      stream.end(true);
+    }
   }
 
   /** Answers a request; undefined when it has become a stream. */
@@ -165,8 +198,11 @@ export class FleetPage {
       return plain(401, 'only Argo CD itself may ask here, by its proxy extension');
     }
     if (request.path === '/extension/clusters' && caller.extension === 'clusters') {
-      const name = `extension ${caller.user}`;
-      return this.#startStream(name, response, (signal) => {
+      const { project } = caller.application;
+      const decided = access.rightsIn(project);
+      // Argo CD decides, by these rights and its key. It looks again when the stream is asked for again.
+      const isAllowed = () => access.rightsIn(project) === decided && access.extensionCaller(request) !== undefined;
+      return this.#startStream({ name: `extension ${caller.user}`, isAllowed }, response, (signal) => {
         const lens = lenses.whole;
         const content = { entry: clusterData, regions: { totals: () => totalsData(lens) } };
         const stream = streamOverview({ response, lens, content, since: 'nothing', signal });
@@ -192,11 +228,11 @@ export class FleetPage {
   }
 
   #startStream(
-    name: string,
+    open: OpenStream,
     response: ServerResponse,
     start: (signal: AbortSignal) => ViewerStream | undefined,
   ): PageAnswer | undefined {
-    const own = [...this.#streams.values()].filter((each) => each === name).length;
+    const own = [...this.#streams.values()].filter(({ name }) => name === open.name).length;
     if (this.#streams.size >= mostStreams || own >= mostStreamsOfOne) {
       return plain(503, 'too many viewers', { 'retry-after': '30' });
     }
@@ -205,7 +241,7 @@ export class FleetPage {
       const body = 'retry: 2000\nevent: reload\ndata: {}\n\n';
       return { status: 200, type: 'text/event-stream; charset=utf-8', body };
     }
-    this.#streams.set(stream, name);
+    this.#streams.set(stream, open);
     response.once('close', () => this.#streams.delete(stream));
     return undefined;
   }
@@ -219,7 +255,8 @@ export class FleetPage {
       return cluster && clusterRegions(cluster, this.#options.applications(agent ?? '', viewer));
     };
     const view = given.get('view') === 'table' ? 'table' : 'map';
-    return this.#startStream(viewer.name, response, (signal) => {
+    const isAllowed = () => this.#isSame(request, viewer, lens);
+    return this.#startStream({ name: viewer.name, isAllowed }, response, (signal) => {
       const stream =
         agent === null
           ? streamOverview({ response, lens, content: overviewContent(lens, view), since, signal })
@@ -227,7 +264,7 @@ export class FleetPage {
       if (stream === undefined) {
         return undefined;
       }
-      const recheck = setInterval(() => void this.#recheck(request, stream, viewer), recheckMs);
+      const recheck = setInterval(() => void this.#review(stream), recheckMs);
       const left = viewer.expires === undefined ? undefined : viewer.expires.getTime() - Date.now();
       // A timer of more than 24 days would end at once.
       const expiry = left === undefined || left > 2 ** 31 - 1 ? undefined : setTimeout(() => stream.end(true), left);
@@ -239,11 +276,14 @@ export class FleetPage {
     });
   }
 
-  async #recheck(request: PageRequest, stream: ViewerStream, viewer: PageViewer): Promise<void> {
+  /** Whether a viewer is still known, and may see the same clusters. */
+  async #isSame(request: PageRequest, viewer: PageViewer, lens: FleetLens): Promise<boolean> {
     const now = await this.#identify(request).catch(() => undefined);
-    if (now?.name !== viewer.name) {
-      stream.end(true);
+    if (now?.name !== viewer.name || this.#options.lenses.of(now) !== lens) {
+      return false;
     }
+    lens.rightsChanged();
+    return true;
   }
 }
 

@@ -1,11 +1,13 @@
 import { get, type IncomingMessage } from 'node:http';
 import { afterEach, describe, expect, test, vi } from 'vitest';
+import type { AppProject } from '../../lib/argocd/index.ts';
 import { until } from '../../lib/base/testing.ts';
+import { PageAccess } from './access/page-access.ts';
 import { streamCluster, streamOverview } from './fleet-streams.ts';
 import { FleetLens } from './model/fleet-lens.ts';
 import { FleetModel } from './model/fleet-model.ts';
 import { heldViewer } from './testing/held-viewer.ts';
-import { type MadeUpFleet, serveMadeUpFleet } from './testing/made-up-fleet.ts';
+import { type MadeUpFleet, madeUpExtensionKeys, serveMadeUpFleet } from './testing/made-up-fleet.ts';
 
 describe('viewers at once', () => {
   let fleet: MadeUpFleet;
@@ -52,6 +54,81 @@ describe('viewers at once', () => {
     expect(await statuses(['somebody'])).toEqual([503]);
     open[0]?.destroy();
     await until('there is room', async () => (await visit('somebody')).statusCode === 200);
+  });
+});
+
+describe('a change of rights', () => {
+  const closing: (() => unknown)[] = [];
+  afterEach(async () => {
+    for (const close of closing.splice(0).reverse()) {
+      await close();
+    }
+  });
+  const project = (index: number): AppProject => ({
+    metadata: { name: 'tenant', namespace: 'argocd' },
+    spec: { roles: [{ name: `r${index}`, policies: [`p, proj:tenant:r${index}, clusters, get, x${index}, deny`] }] },
+  });
+  const start = async (policy: Record<string, string>) => {
+    const fleet = await serveMadeUpFleet({ one: {}, two: {} }, { policy });
+    closing.push(() => fleet.close());
+    const open = async (account: string, path = 'events', headers: Record<string, string> = {}) => {
+      const session = await fleet.session(account);
+      const ending = new AbortController();
+      closing.push(() => ending.abort());
+      const answer = await fetch(`${fleet.url}${path}?since=${fleet.model.revision}`, {
+        headers: { authorization: `Bearer ${session}`, ...headers },
+        signal: ending.signal,
+      });
+      const seen = { text: '', hasEnded: false };
+      void (async () => {
+        for await (const chunk of answer.body ?? []) {
+          seen.text += Buffer.from(chunk).toString();
+        }
+        seen.hasEnded = true;
+      })().catch(() => undefined);
+      return seen;
+    };
+    return { fleet, open };
+  };
+  const extension = (of: string) => ({
+    'x-fleet-page-key': madeUpExtensionKeys.clusters,
+    'argocd-application-name': `argocd:${of}`,
+    'argocd-project-name': of,
+  });
+
+  test('ends the streams of those who see something else now, and no others', async () => {
+    const { fleet, open } = await start({ 'policy.csv': 'p, alice, clusters, get, *one*, allow' });
+    const admin = await open('admin');
+    const alice = await open('alice');
+    const tenants = await open('admin', 'extension/clusters', extension('tenant'));
+    const others = await open('admin', 'extension/clusters', extension('other'));
+    for (let index = 0; index < 50; index++) {
+      fleet.project(project(index));
+    }
+    await until('whom it may concern has been told', () => tenants.hasEnded);
+    expect([admin, alice, others].map(({ hasEnded }) => hasEnded)).toEqual([false, false, false]);
+    expect(tenants.text).toContain('event: reload');
+  });
+
+  test('is looked at once at first, then every five seconds at most', async () => {
+    const { fleet, open } = await start({ 'policy.csv': 'p, alice, clusters, get, *one*, allow' });
+    const identified = vi.spyOn(PageAccess.prototype, 'identify');
+    closing.push(() => identified.mockRestore());
+    await open('alice');
+    await until('the stream is there', () => identified.mock.calls.length === 1);
+    for (let index = 0; index < 50; index++) {
+      fleet.project(project(index));
+      await new Promise((resolve) => setTimeout(resolve, 2));
+    }
+    expect(identified.mock.calls.length).toBe(2);
+  });
+
+  test('that takes a cluster away ends the stream at once', async () => {
+    const { fleet, open } = await start({ 'policy.csv': 'p, alice, clusters, get, *one*, allow' });
+    const alice = await open('alice');
+    fleet.policy({ 'policy.csv': 'p, alice, clusters, get, *two*, allow' });
+    await until('it has ended', () => alice.hasEnded);
+    expect(alice.text).toContain('event: reload');
   });
 });
 

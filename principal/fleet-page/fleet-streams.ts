@@ -117,6 +117,7 @@ export function streamCluster(options: {
   const unsubscribe = lens.subscribe({
     changed: (agents) => agents.has(agent) && due(),
     sampled: due,
+    rightsChanged: due,
     closed: () => stream.end(true),
   });
   stream.onClosed(() => {

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import type { Application, AppProject } from '../../lib/argocd/index.ts';
 import { wellKnown } from '../../lib/base/index.ts';
 import type { ConfigMap, Secret } from '../../lib/kube/index.ts';
@@ -37,10 +37,21 @@ function cacheOf<T extends { metadata: { name: string } }>(...objects: T[]) {
   };
 }
 
+const clusterSecret = (project: string): Secret => ({
+  metadata: {
+    name: 'cluster-c1',
+    labels: { [wellKnown.secretTypeLabel]: 'cluster', [wellKnown.agentNameLabel]: 'c1' },
+  },
+  data: {
+    project: Buffer.from(project).toString('base64'),
+    server: Buffer.from('https://c1').toString('base64'),
+  },
+});
+
 /** A fleet of one cluster, which belongs to a project. */
 function pageOf(csv: string, ...shown: AppProject[]) {
   const projects = cacheOf(...shown);
-  const secrets = cacheOf<Secret>();
+  const secrets = cacheOf<Secret>(clusterSecret('shop'));
   const policy = { metadata: { name: 'argocd-rbac-cm' }, data: { 'policy.csv': csv } } as ConfigMap;
   const rights = new PageAccess({
     namespace: 'argocd',
@@ -70,7 +81,7 @@ function pageOf(csv: string, ...shown: AppProject[]) {
   const cluster = { server: 'https://c1', project: 'shop' };
   const lenses = new PageLenses(model, rights, () => [cluster]);
   const sees = (name: string, ...groups: string[]) => lenses.of({ name, groups })?.totals.clusters ?? 0;
-  return { rights, projects, secrets, cluster, sees };
+  return { rights, projects, secrets, cluster, sees, lenses };
 }
 
 const shop = (groups: string[], effect = 'allow'): AppProject => ({
@@ -99,17 +110,10 @@ test('a right that a project role gives or takes away counts at once', () => {
 
 test('the project that the Secret of a cluster names counts at once', () => {
   const { secrets, cluster, sees } = pageOf('', shop(['devs']));
-  const secret = (project: string): Secret => ({
-    metadata: {
-      name: 'cluster-c1',
-      labels: { [wellKnown.secretTypeLabel]: 'cluster', [wellKnown.agentNameLabel]: 'c1' },
-    },
-    data: { project: Buffer.from(project).toString('base64') },
-  });
-  secrets.put(secret('shop'));
+  secrets.put(clusterSecret('shop'));
   expect(sees('zoe', 'devs')).toBe(1);
   cluster.project = 'other';
-  secrets.put(secret('other'));
+  secrets.put(clusterSecret('other'));
   expect(sees('zoe', 'devs')).toBe(0);
 });
 
@@ -118,6 +122,46 @@ test('what a project role denies is not shown to those who see all clusters othe
   expect(sees('alice')).toBe(1);
   projects.put(shop(['alice'], 'deny'));
   expect(sees('alice')).toBe(0);
+});
+
+test('lines that deny count for whom they concern, and where clusters are', () => {
+  const roles = (...policies: string[]): AppProject => ({
+    metadata: { name: 'evil' },
+    spec: { roles: [{ name: 'r', policies }] },
+  });
+  const { projects, secrets, cluster, lenses } = pageOf('');
+  const isWhole = () => lenses.of({ name: 'admin', groups: [] })?.isWhole;
+  const denied = 'p, admin, clusters, get, evil/*, deny';
+  projects.put(roles(denied));
+  expect(isWhole()).toBe(true);
+  // Now there is a cluster in it.
+  cluster.project = 'evil';
+  secrets.put(clusterSecret('evil'));
+  expect(isWhole()).toBe(undefined);
+  const others = [
+    'p, nobody, clusters, get, evil/*, deny',
+    'p, admin, applications, get, evil/*, deny',
+    'p, admin, clusters, update, evil/*, deny',
+    'p, proj:evil:r, applications, sync, evil/x, deny',
+  ];
+  projects.put(roles(...others));
+  expect(isWhole()).toBe(true);
+  projects.put(roles('g, admin, proj:evil:r', 'p, proj:evil:r, *, *, *, deny'));
+  expect(isWhole()).toBe(undefined);
+});
+
+test('what is shown to somebody stays when a change of rights leaves it as it is', () => {
+  const { projects, lenses } = pageOf('g, alice, role:none', shop(['alice']));
+  const alice = { name: 'alice', groups: [] };
+  const [first, closed] = [lenses.of(alice), vi.fn()];
+  first?.subscribe({ changed: () => undefined, sampled: () => undefined, closed });
+  projects.put({ metadata: { name: 'other' }, spec: { roles: [{ name: 'x', groups: ['alice'] }] } });
+  projects.put(shop(['alice', 'bob']));
+  expect(lenses.of(alice)).toBe(first);
+  expect(closed).not.toHaveBeenCalled();
+  projects.put(shop([]));
+  expect(lenses.of(alice)).toBe(undefined);
+  expect(closed).toHaveBeenCalledOnce();
 });
 
 test('a pattern that Argo CD does not compile ends it, if the fields before it match', () => {

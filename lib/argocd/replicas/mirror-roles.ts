@@ -32,7 +32,7 @@ export function rolesForHub(roles: readonly ProjectRole[], terms: MirrorRoles): 
       name,
       ...(description === undefined ? {} : { description }),
       policies: policiesForHub(policies, name, terms),
-      ...(terms.keepsGroups ? { groups: groups.map((group) => group.trim()).filter(isGroup) } : {}),
+      ...(terms.keepsGroups ? { groups: [...new Set(groups.map((group) => group.trim()))].filter(isGroup) } : {}),
     }));
 }
 

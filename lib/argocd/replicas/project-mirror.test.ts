@@ -73,7 +73,18 @@ describe('a mirror gives no right on the hub beyond the Applications of its agen
   });
 
   test('groups keep a role when the principal allows it, those alone that Argo CD accepts', () => {
-    const groups = ['staff', 'a b:c/d', '"x, y" ', 'x, proj:y:z', 'x\ng, me, role:admin', '', ' ', '"', '"a"b"'];
+    const groups = [
+      'staff',
+      'a b:c/d',
+      '"x, y" ',
+      'x, proj:y:z',
+      'x\ng, me, role:admin',
+      '',
+      ' ',
+      '"',
+      '"a"b"',
+      ' staff',
+    ];
     const roles = [{ name: 'r', groups }];
     expect(projectForHub(project('sample', { roles }), { ...edge, keepsGroups: true }).spec.roles).toEqual([
       { name: 'r', policies: [], groups: ['staff', 'a b:c/d', '"x, y"'] },

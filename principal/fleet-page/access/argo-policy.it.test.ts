@@ -80,7 +80,8 @@ test(
     const make = (dice: Random) => {
       const { of, policy, asked, project } = question(dice, ['clusters']);
       const ours = asked.map(
-        ({ subject: name, groups }) => policy.allowsAllClusters({ name, groups }) && !policy.mayDeny(project),
+        ({ subject: name, groups }) =>
+          policy.allowsAllClusters({ name, groups }) && policy.allowsAllClusters({ name, groups }, project),
       );
       const agrees = (theirs: unknown) => Array.isArray(theirs) && ours.every((one, at) => !one || theirs[at] === true);
       return { of, ours, agrees };

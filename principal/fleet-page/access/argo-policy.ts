@@ -1,5 +1,13 @@
-import { type PatternVerdict, type PolicyPattern, policyPattern } from './policy-match.ts';
+import { BoundedMap } from '../../../lib/base/index.ts';
+import {
+  costOfExpression,
+  type PatternVerdict,
+  type PolicyPattern,
+  policyPattern,
+  type Steps,
+} from './policy-match.ts';
 import { type PolicyLine, parsePolicy } from './policy-text.ts';
+import { longestProjectPolicies, type ProjectPolicies } from './project-policies.ts';
 
 /** Whom Argo CD's policy is asked about. */
 export interface PolicySubject {
@@ -31,43 +39,101 @@ function right(subject: string, resource: string, object: string): PolicyLine {
 const deepest = 10;
 
 interface Right {
-  readonly subject: string;
   readonly resource: PolicyPattern;
   readonly action: PolicyPattern;
   readonly object: PolicyPattern;
   readonly effect: string;
   /** The object as it is written. */
   readonly written: string;
+  /** Whether a project gives it. */
+  readonly isProjects: boolean;
 }
 
-/** The rights and memberships of one text. */
+/** The rights and memberships of one text, by subject. */
 class PolicyPart {
-  readonly rights: readonly Right[];
-  readonly roles = new Map<string, string[]>();
+  readonly rights = new Map<string, Right[]>();
+  readonly roles = new Map<string, Set<string>>();
 
-  constructor(lines: readonly PolicyLine[], mode: 'glob' | 'regex') {
-    const compile = (source: string) => policyPattern(source, mode);
-    this.rights = lines.flatMap((line) =>
-      line.kind === 'right'
-        ? [
-            {
-              subject: line.subject,
-              resource: compile(line.resource),
-              action: compile(line.action),
-              object: compile(line.object),
-              effect: line.effect,
-              written: line.object,
-            },
-          ]
-        : [],
-    );
+  constructor(lines: readonly PolicyLine[], mode: 'glob' | 'regex', isProjects = false) {
+    const patterns = new Map<string, PolicyPattern>();
+    const compile = (source: string) => {
+      const pattern = patterns.get(source) ?? policyPattern(source, mode);
+      patterns.set(source, pattern);
+      return pattern;
+    };
     for (const line of lines) {
+      const { subject } = line;
       if (line.kind === 'member') {
-        this.roles.set(line.subject, [...(this.roles.get(line.subject) ?? []), line.role]);
+        this.roles.set(subject, (this.roles.get(subject) ?? new Set()).add(line.role));
+        continue;
       }
+      const rights = this.rights.get(subject) ?? [];
+      this.rights.set(subject, rights);
+      rights.push({
+        resource: compile(line.resource),
+        action: compile(line.action),
+        object: compile(line.object),
+        effect: line.effect,
+        written: line.object,
+        isProjects,
+      });
     }
   }
 }
+
+/** Names whose rights are remembered, in each project. */
+const mostNames = 100;
+
+/** Texts that count together: Argo CD's own and that of a project. */
+class PolicyScope {
+  readonly parts: readonly PolicyPart[];
+  readonly #known = new BoundedMap<string, readonly Right[]>(mostNames);
+
+  constructor(parts: readonly PolicyPart[]) {
+    this.parts = parts;
+  }
+
+  /** As Argo CD has it: what the default role allows needs nothing else, and only groups that are in a `g` line count. */
+  names(subject: PolicySubject, defaultRole: string): string[] {
+    const known = subject.groups.filter((group) => this.parts.some(({ roles }) => roles.has(group)));
+    return [defaultRole, subject.name, ...known].filter((name) => name !== '');
+  }
+
+  /** The rights of a subject and of all its roles. */
+  rightsOf(name: string): readonly Right[] {
+    const known = this.#known.get(name);
+    if (known !== undefined) {
+      return known;
+    }
+    const names = [...this.#rolesOf(name)];
+    const rights = this.parts.flatMap((part) => names.flatMap((each) => part.rights.get(each) ?? []));
+    this.#known.set(name, rights);
+    return rights;
+  }
+
+  #rolesOf(name: string): Set<string> {
+    const names = new Set([name]);
+    let latest = new Set(names);
+    for (let depth = 0; depth < deepest && latest.size > 0; depth++) {
+      const next = new Set<string>();
+      for (const each of latest) {
+        for (const role of this.parts.flatMap(({ roles }) => [...(roles.get(each) ?? [])])) {
+          if (!names.has(role)) {
+            names.add(role);
+            next.add(role);
+          }
+        }
+      }
+      latest = next;
+    }
+    return names;
+  }
+}
+
+/** What may be done for one question by the lines of a project, which a tenant may have written. */
+const mostSteps = 50_000;
+/** What all expressions of a project may cost to compile. See {@link costOfExpression}. */
+const mostExpressions = 64 * 1024;
 
 /**
  * Argo CD's RBAC, as far as reading needs it: rights (`p`) and roles (`g`) of `argocd-rbac-cm`, `policy.default`, the built-in
@@ -78,16 +144,20 @@ class PolicyPart {
  * The rules are those of argo-cd `util/rbac` and `server/rbacpolicy`.
  */
 export class ArgoPolicy {
-  readonly #parts: readonly PolicyPart[];
+  readonly #own: PolicyScope;
+  readonly #tooMuch: (project: string) => void;
   readonly #defaultRole: string;
   readonly #mode: 'glob' | 'regex';
-  readonly #projects = new Map<string, { readonly text: string; readonly part: PolicyPart | undefined }>();
+  readonly #projects = new WeakMap<ProjectPolicies, PolicyScope | 'too much'>();
 
   /**
    * @param data the data of ConfigMap `argocd-rbac-cm`: `policy.csv`, further `policy.*.csv`, `policy.default`, `policy.matchMode`
+   * @param tooMuch hears of each project, when it is asked about, whose policies are more than those of one project may be: they
+   *   give nothing and deny everything
    * @throws Error that names the line that is not understood
    */
-  constructor(data: Readonly<Record<string, string>>) {
+  constructor(data: Readonly<Record<string, string>>, tooMuch: (project: string) => void = () => undefined) {
+    this.#tooMuch = tooMuch;
     this.#mode = data['policy.matchMode'] === 'regex' ? 'regex' : 'glob';
     this.#defaultRole = data['policy.default'] ?? '';
     const more = Object.keys(data)
@@ -100,60 +170,39 @@ export class ArgoPolicy {
         throw new Error(`${key}: ${(error as Error).message}`, { cause: error });
       }
     });
-    this.#parts = [new PolicyPart(builtIn, this.#mode), new PolicyPart(lines, this.#mode)];
+    this.#own = new PolicyScope([new PolicyPart(builtIn, this.#mode), new PolicyPart(lines, this.#mode)]);
   }
 
   /**
    * Whether the subject may do it.
-   * @param project name and text of the policies of the project that the object is in
+   * @param project the policies of the project that the object is in
    */
-  allows(subject: PolicySubject, request: PolicyRequest, project?: { name: string; policies: string }): boolean {
-    const parts = project === undefined ? this.#parts : [...this.#parts, ...this.#ofProject(project)];
-    // As Argo CD has it: what the default role allows needs nothing else, and only groups that are in a `g` line count.
-    const known = subject.groups.filter((group) => parts.some(({ roles }) => roles.has(group)));
-    return [this.#defaultRole, subject.name, ...known].some(
-      (name) => name !== '' && this.#allowed(parts, name, request),
-    );
-  }
-
-  /** Whether the subject may get all clusters, whatever they are called. */
-  allowsAllClusters(subject: PolicySubject): boolean {
-    const request: PolicyRequest = { resource: 'clusters', action: 'get', object: '' };
-    const known = subject.groups.filter((group) => this.#parts.some(({ roles }) => roles.has(group)));
-    return [this.#defaultRole, subject.name, ...known].some((name) => {
-      if (name === '') {
-        return false;
-      }
-      const concerned = rightsOf(this.#parts, name).filter(
-        (each) => each.resource(request.resource) !== false && each.action(request.action) !== false,
-      );
-      const isAllowed = concerned.some(
-        (each) =>
-          each.effect === 'allow' &&
-          each.resource(request.resource) === true &&
-          each.action(request.action) === true &&
-          each.written === '*' &&
-          each.object('') === true,
-      );
-      return isAllowed && concerned.every(({ effect }) => effect !== 'deny');
-    });
+  allows(subject: PolicySubject, request: PolicyRequest, project?: ProjectPolicies): boolean {
+    const scope = this.#scopeOf(project);
+    if (scope === 'too much') {
+      return false;
+    }
+    const steps = { left: mostSteps };
+    return scope.names(subject, this.#defaultRole).some((name) => this.#allowed(scope.rightsOf(name), request, steps));
   }
 
   /**
-   * Whether the roles of a project may take away from somebody what Argo CD's policy gives. With regular expressions every
-   * line may: Argo CD gives up at one that it does not understand.
+   * Whether the subject may get all clusters, whatever they are called.
+   * @param project the policies of the project that they are in. Default: they are in none
    */
-  mayDeny(project: { name: string; policies: string }): boolean {
-    return this.#ofProject(project).some(
-      ({ rights }) => rights.length > 0 && (this.#mode === 'regex' || rights.some(({ effect }) => effect === 'deny')),
+  allowsAllClusters(subject: PolicySubject, project?: ProjectPolicies): boolean {
+    const scope = this.#scopeOf(project);
+    return (
+      scope !== 'too much' &&
+      scope.names(subject, this.#defaultRole).some((name) => allowsEveryCluster(scope.rightsOf(name)))
     );
   }
 
-  #allowed(parts: readonly PolicyPart[], subject: string, request: PolicyRequest): boolean {
+  #allowed(rights: readonly Right[], request: PolicyRequest, steps: Steps): boolean {
     let isAllowed = false;
-    for (const each of rightsOf(parts, subject)) {
+    for (const each of rights) {
       const isRegex = this.#mode === 'regex';
-      const verdict = isRegex ? firstVerdict(each, request) : verdictOf(each, request);
+      const verdict = verdictOf(each, request, each.isProjects ? steps : endless, isRegex);
       if ((isRegex && verdict === 'unknown') || (each.effect === 'deny' && verdict !== false)) {
         return false;
       }
@@ -162,50 +211,81 @@ export class ArgoPolicy {
     return isAllowed;
   }
 
+  #scopeOf(project: ProjectPolicies | undefined): PolicyScope | 'too much' {
+    if (project === undefined) {
+      return this.#own;
+    }
+    const known = this.#projects.get(project);
+    if (known !== undefined) {
+      return known;
+    }
+    const scope = this.#read(project);
+    this.#projects.set(project, scope);
+    if (scope === 'too much') {
+      this.#tooMuch(project.name);
+    }
+    return scope;
+  }
+
   /** A project whose policies are not understood gives no rights, as in Argo CD. */
-  #ofProject({ name, policies }: { name: string; policies: string }): readonly PolicyPart[] {
-    const known = this.#projects.get(name);
-    if (known?.text === policies) {
-      return known.part === undefined ? [] : [known.part];
+  #read({ policies }: ProjectPolicies): PolicyScope | 'too much' {
+    if (policies === undefined || policies.length > longestProjectPolicies) {
+      return 'too much';
     }
-    let part: PolicyPart | undefined;
+    let lines: PolicyLine[];
     try {
-      part = new PolicyPart(parsePolicy(policies), this.#mode);
+      lines = parsePolicy(policies);
     } catch {
-      part = undefined;
+      return this.#own;
     }
-    this.#projects.set(name, { text: policies, part });
-    return part === undefined ? [] : [part];
+    return this.#mode === 'regex' && costOf(lines) > mostExpressions
+      ? 'too much'
+      : new PolicyScope([...this.#own.parts, new PolicyPart(lines, this.#mode, true)]);
   }
 }
 
-function verdictOf(each: Right, request: PolicyRequest): PatternVerdict {
-  const verdicts = [each.resource(request.resource), each.action(request.action), each.object(request.object)];
-  return verdicts.includes(false) ? false : verdicts.includes('unknown') ? 'unknown' : true;
+function allowsEveryCluster(rights: readonly Right[]): boolean {
+  const steps = { left: mostSteps };
+  const request: PolicyRequest = { resource: 'clusters', action: 'get', object: '' };
+  const fields = (each: Right) => {
+    const left = each.isProjects ? steps : endless;
+    return [each.resource(request.resource, left), each.action(request.action, left)];
+  };
+  const concerned = rights.flatMap((each) => {
+    const verdicts = fields(each);
+    return verdicts.includes(false) ? [] : [{ ...each, isKnown: !verdicts.includes('unknown') }];
+  });
+  return (
+    concerned.every(({ effect }) => effect !== 'deny') &&
+    concerned.some(
+      ({ isKnown, effect, written, object }) =>
+        isKnown && effect === 'allow' && written === '*' && object('', endless) === true,
+    )
+  );
 }
 
-/** Argo CD compares field after field, and gives up at the first that it does not understand. */
-function firstVerdict(each: Right, request: PolicyRequest): PatternVerdict {
+/** For Argo CD's own policy. Nothing that is taken from it makes it less. */
+const endless: Steps = { left: Number.POSITIVE_INFINITY };
+
+/**
+ * With regular expressions Argo CD compares field after field and gives up at the first that it does not understand; a field that
+ * differs ends it before.
+ */
+function verdictOf(each: Right, request: PolicyRequest, steps: Steps, isRegex: boolean): PatternVerdict {
+  let found: PatternVerdict = true;
   for (const field of ['resource', 'action', 'object'] as const) {
-    const verdict = each[field](request[field]);
-    if (verdict !== true) {
+    const verdict = each[field](request[field], steps);
+    if (verdict === false || (isRegex && verdict === 'unknown')) {
       return verdict;
     }
+    found = verdict === 'unknown' ? verdict : found;
   }
-  return true;
+  return found;
 }
 
-/** The rights of a subject and of all its roles. */
-function rightsOf(parts: readonly PolicyPart[], subject: string): Right[] {
-  const names = new Set([subject]);
-  let latest = [subject];
-  for (let depth = 0; depth < deepest && latest.length > 0; depth++) {
-    latest = latest
-      .flatMap((name) => parts.flatMap(({ roles }) => roles.get(name) ?? []))
-      .filter((role) => !names.has(role));
-    for (const role of latest) {
-      names.add(role);
-    }
-  }
-  return parts.flatMap(({ rights }) => rights.filter((each) => names.has(each.subject)));
+/** What it takes to compile the expressions of some lines, each once. */
+function costOf(lines: readonly PolicyLine[]): number {
+  const rights = lines.filter((line) => line.kind === 'right');
+  const expressions = new Set(rights.flatMap(({ resource, action, object }) => [resource, action, object]));
+  return [...expressions].reduce((sum, each) => sum + costOfExpression(each), 0);
 }

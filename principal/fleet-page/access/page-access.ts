@@ -5,6 +5,7 @@ import { decodeSecret } from '../../../lib/ops/index.ts';
 import { ArgoPolicy, type PolicyRequest, type PolicySubject } from './argo-policy.ts';
 import { type ExtensionCaller, type ExtensionHeader, extensionCaller } from './extension-callers.ts';
 import { identifyViewer, type PageCaller, type PageViewer, type TrustedProxies } from './page-viewers.ts';
+import { longestProjectPolicies, type ProjectPolicies, projectPolicies } from './project-policies.ts';
 
 /** A cache as {@link PageAccess} reads it. */
 interface Cache<T> {
@@ -31,16 +32,27 @@ export class PageAccess {
   readonly #sources: PageAccessSources;
   readonly #listeners = new Set<() => void>();
   #policy: ArgoPolicy | undefined;
+  /** Counts changes of Argo CD's policy and settings. */
+  #revision = 0;
   #secrets: Readonly<Record<string, string>> = {};
   /** The policies of the projects that have roles. */
-  readonly #projects = new Map<string, string>();
+  readonly #projects = new Map<string, ProjectPolicies>();
+  /** By cluster Secret: how policies name the cluster. */
+  readonly #clusters = new Map<string, string>();
+  /** The projects that clusters are in; undefined until it is asked for. */
+  #clusterProjects: ReadonlySet<string> | undefined;
 
   constructor(sources: PageAccessSources) {
     this.#sources = sources;
     const { namespace, configMaps, secrets, projects } = sources;
     const all = (heard: () => void) => ({ added: heard, updated: heard, deleted: heard });
     configMaps.policy.subscribe(all(() => this.#readPolicy()));
-    configMaps.settings.subscribe(all(() => this.#changed()));
+    configMaps.settings.subscribe(
+      all(() => {
+        this.#revision += 1;
+        this.#changed();
+      }),
+    );
     const readSecret = (secret: Secret) => {
       if (secret.metadata.name === names.secret) {
         const now = secrets.get({ namespace, name: names.secret });
@@ -49,24 +61,36 @@ export class PageAccess {
       }
     };
     secrets.subscribe({ added: readSecret, updated: (_old, now) => readSecret(now), deleted: readSecret });
-    secrets.subscribe({
-      updated: (old, now) => {
-        if (placeOf(old) !== placeOf(now)) {
-          this.#changed();
+    const readCluster = (secret: Secret | undefined, name: string) => {
+      const object = secret === undefined ? undefined : clusterObject(secret);
+      if (object !== this.#clusters.get(name)) {
+        if (object === undefined) {
+          this.#clusters.delete(name);
+        } else {
+          this.#clusters.set(name, object);
         }
-      },
+        this.#clusterProjects = undefined;
+        this.#changed();
+      }
+    };
+    secrets.subscribe({
+      added: (secret) => readCluster(secret, secret.metadata.name),
+      updated: (_old, now) => readCluster(now, now.metadata.name),
+      deleted: ({ metadata }) => readCluster(undefined, metadata.name),
     });
     const readProject = ({ metadata: { name } }: AppProject) => {
       const project = projects.get({ namespace, name });
-      const policies = project === undefined ? '' : projectPolicies(project);
-      if (policies !== (this.#projects.get(name) ?? '')) {
-        if (policies === '') {
-          this.#projects.delete(name);
-        } else {
-          this.#projects.set(name, policies);
-        }
-        this.#changed();
+      const read = project === undefined ? undefined : projectPolicies(project);
+      const [before, now] = [this.#projects.get(name), read?.policies === '' ? undefined : read];
+      if (before?.policies === now?.policies && (before === undefined) === (now === undefined)) {
+        return;
       }
+      if (now === undefined) {
+        this.#projects.delete(name);
+      } else {
+        this.#projects.set(name, now);
+      }
+      this.#changed();
     };
     projects.subscribe({ added: readProject, updated: (_old, now) => readProject(now), deleted: readProject });
     this.#readPolicy();
@@ -94,19 +118,22 @@ export class PageAccess {
     return extensionCaller((name) => request.header(name), this.#secrets);
   }
 
-  /** Whether it is certain that the subject may get every cluster, whatever it is called, and whatever project it belongs to. */
+  /** Whether it is certain that the subject may get every cluster that there is, whatever it is called. */
   seesAllClusters(subject: PolicySubject): boolean {
     const policy = this.#policy;
+    this.#clusterProjects ??= new Set([...this.#clusters.values()].map(projectOf));
     return (
       policy?.allowsAllClusters(subject) === true &&
-      ![...this.#projects].some(([name, policies]) => policy.mayDeny({ name, policies }))
+      [...this.#clusterProjects].every((name) => {
+        const project = this.#projects.get(name);
+        return project === undefined || policy.allowsAllClusters(subject, project);
+      })
     );
   }
 
   /** Whether the subject may get a cluster, by its cluster Secret. */
   seesCluster(subject: PolicySubject, { server, project }: { server: string; project: string }): boolean {
-    const object = project === '' ? server : `${project}/${server}`;
-    return this.#allows(subject, { resource: 'clusters', action: 'get', object });
+    return this.#allows(subject, { resource: 'clusters', action: 'get', object: objectOf({ server, project }) });
   }
 
   /** Whether the subject may get an Application. */
@@ -117,10 +144,20 @@ export class PageAccess {
   }
 
   #allows(subject: PolicySubject, request: PolicyRequest): boolean {
-    // As Argo CD has it: also the first part of a cluster's URL may be the name of a project, and is none.
-    const [name = '', ...rest] = request.object.split('/');
-    const policies = rest.length === 0 ? undefined : this.#projects.get(name);
-    return this.#policy?.allows(subject, request, policies === undefined ? undefined : { name, policies }) ?? false;
+    return this.#policy?.allows(subject, request, this.#projects.get(projectOf(request.object))) ?? false;
+  }
+
+  /** Another text as soon as Argo CD may judge otherwise of what is in a project. */
+  rightsIn(project: string): string {
+    return `${this.#revision} ${this.#projects.get(project)?.policies ?? ''}`;
+  }
+
+  #warnOfTooMuch(project: string): void {
+    const { namespace, logger } = this.#sources;
+    const most = longestProjectPolicies / 1024;
+    const hint = `shorten the policies and groups of its roles to ${most} KiB; of a regular expression the repetitions count`;
+    const message = `AppProject ${namespace}/${project} has more policies than the fleet page reads: nobody sees there what is in it`;
+    logger.warn({ hint }, message);
   }
 
   #settings(): Readonly<Record<string, string>> {
@@ -133,7 +170,7 @@ export class PageAccess {
     const { namespace, configMaps, logger } = this.#sources;
     const data = configMaps.policy.get({ namespace, name: names.policy })?.data ?? {};
     try {
-      this.#policy = new ArgoPolicy(data);
+      this.#policy = new ArgoPolicy(data, (project) => this.#warnOfTooMuch(project));
     } catch (error) {
       this.#policy = undefined;
       logger.error(
@@ -141,6 +178,7 @@ export class PageAccess {
         `ConfigMap ${namespace}/${names.policy} is not understood: nobody may see the fleet page`,
       );
     }
+    this.#revision += 1;
     this.#changed();
   }
 
@@ -151,30 +189,21 @@ export class PageAccess {
   }
 }
 
-/** What stands for the cluster of a Secret in policies. Empty for any other Secret. */
-function placeOf(secret: Secret): string {
+/** As policies name the cluster of a Secret; undefined for any other Secret. */
+function clusterObject(secret: Secret): string | undefined {
   if (secret.metadata.labels?.[wellKnown.secretTypeLabel] !== 'cluster') {
-    return '';
+    return undefined;
   }
   const { project = '', server = '' } = decodeSecret(secret);
-  return `${project}/${server}`;
+  return objectOf({ server, project });
 }
 
-/** The policies of a project's roles, and the roles of groups, as Argo CD adds them to its own. */
-function projectPolicies({ metadata, spec }: AppProject): string {
-  const roles = (Array.isArray(spec.roles) ? spec.roles : []) as {
-    name?: unknown;
-    policies?: unknown;
-    groups?: unknown;
-  }[];
-  return roles
-    .flatMap((role) => [
-      ...texts(role?.policies),
-      ...texts(role?.groups).map((group) => `g, ${group}, proj:${metadata.name}:${String(role?.name)}`),
-    ])
-    .join('\n');
+function objectOf({ server, project }: { server: string; project: string }): string {
+  return project === '' ? server : `${project}/${server}`;
 }
 
-function texts(value: unknown): string[] {
-  return Array.isArray(value) ? value.filter((each) => typeof each === 'string') : [];
+/** As Argo CD has it: also the first part of a cluster's URL may be the name of a project, and is none. */
+function projectOf(object: string): string {
+  const [name = '', ...rest] = object.split('/', 2);
+  return rest.length === 0 ? '' : name;
 }

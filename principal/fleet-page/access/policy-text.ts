@@ -38,10 +38,10 @@ export function parsePolicy(text: string): PolicyLine[] {
   });
 }
 
-/** The fields of one line of CSV; undefined when its quotes are wrong. */
+/** The fields of one line of CSV; undefined when its quotes are wrong. No two parts of the expression take the same character. */
 function fieldsOf(line: string): string[] | undefined {
   const fields: string[] = [];
-  const field = /\s*(?:"((?:[^"]|"")*)"|([^",]*))(,|$)/y;
+  const field = /\s*(?:"((?:[^"]|"")*)"|([^",\s][^",]*)?)(,|$)/y;
   for (;;) {
     const [, quoted, plain, end] = field.exec(line) ?? [];
     if (end === undefined) {

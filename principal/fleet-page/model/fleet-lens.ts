@@ -20,6 +20,8 @@ export interface LensListener {
   /** Clusters that the lens shows have come, changed or gone. */
   changed(agents: ReadonlySet<string>): void;
   sampled(): void;
+  /** The rights of viewers have changed, and not which clusters they may see. */
+  rightsChanged?(): void;
   /** There will be no more changes. */
   closed(): void;
 }
@@ -116,6 +118,18 @@ export class FleetLens {
   subscribe(listener: LensListener): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
+  }
+
+  /** Whether it shows the clusters that may be seen now. */
+  isCurrent(): boolean {
+    return [...this.#model.clusters().keys()].every((agent) => this.#sees(agent) === this.#shown.has(agent));
+  }
+
+  /** Tells listeners that rights have changed and that it is current. */
+  rightsChanged(): void {
+    for (const listener of this.#listeners) {
+      listener.rightsChanged?.();
+    }
   }
 
   close(): void {

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { SignJWT } from 'jose';
+import type { AppProject } from '../../../lib/argocd/index.ts';
 import { OpenConnections } from '../../../lib/credentials/index.ts';
 import type { ConfigMap, Secret } from '../../../lib/kube/index.ts';
 import { PageAccess } from '../access/page-access.ts';
@@ -49,6 +50,8 @@ export interface MadeUpFleet {
   session(account?: string, claims?: Readonly<Record<string, unknown>>): Promise<string>;
   /** Replaces Argo CD's policy. */
   policy(data: Readonly<Record<string, string>>): void;
+  /** Adds an AppProject, or replaces it. */
+  project(project: AppProject): void;
   close(): Promise<void>;
 }
 
@@ -98,11 +101,12 @@ export async function serveMadeUpFleet(
       'accounts.robot.tokens': Buffer.from(JSON.stringify([{ id: 'robot-1', iat: 1 }])).toString('base64'),
     },
   });
+  const projects = madeUpCache<AppProject>({ metadata: { name: 'default', namespace }, spec: {} });
   const access = new PageAccess({
     namespace,
     configMaps: { settings: settings.cache, policy: policy.cache },
     secrets: secrets.cache,
-    projects: { get: () => undefined, subscribe: () => () => undefined },
+    projects: projects.cache,
     isRevoked: options.isRevoked ?? (async () => false),
     proxies: options.proxies ?? { loopback: false, names: new Set() },
     logger,
@@ -147,6 +151,7 @@ export async function serveMadeUpFleet(
         .setIssuedAt()
         .setExpirationTime('1h')
         .sign(new TextEncoder().encode(madeUpKey)),
+    project: (project) => projects.set(project),
     policy: (data) => policy.set({ metadata: { name: 'argocd-rbac-cm', namespace }, data: { ...data } }),
     async close() {
       ending.abort();
