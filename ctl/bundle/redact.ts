@@ -3,28 +3,76 @@ import { decodeSecret } from '../../lib/ops/index.ts';
 import { inspectCertificate } from '../../lib/pki/index.ts';
 import { shownAnnotations, shownFields, shownMaps } from './shown-fields.ts';
 
-/** `https://user:password@host`: the part before the host. */
-const inUrl = /(\b[a-z][a-z0-9+.-]*:\/\/)[^\s/@"']+@/gi;
-/** The query and the fragment of a URL. */
-const afterUrl = /(\b[a-z][a-z0-9+.-]*:\/\/[^\s?#"']+)[?#][^\s"']+/gi;
-const pem = /-----BEGIN ([A-Z ]*PRIVATE KEY)-----[\s\S]*?-----END \1-----/g;
-const bearer = /\b(bearer\s+|eyJ[\w-]+\.)[\w.-]{8,}/gi;
-/** What a program may say of a setting. */
-const setting =
-  /\b([\w.-]*(?:pass|secret|token|pwd|apikey|api_key|credential)[\w.-]*["']?\s*[:=]\s*)("[^"\n]*"|'[^'\n]*'|[^\s,;}"']+)/gi;
 const gone = '<redacted>';
+
+// Objects and programs have texts of anybody, so each of these takes time in proportion to the text: what may begin a match is never
+// searched from again.
+const keyBegins = /-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----/g;
+const keyEnds = /-----END [A-Z ]{0,40}PRIVATE KEY-----/g;
+/** What a key that is cut off consists of. */
+const keyBody = /[\w+/=\s\\]*/y;
+/** `https://user:password@host`: the part before the host. */
+const inUrl = /(?<=[a-z0-9+.-]:\/\/)[^\s/"']+@/gi;
+const unquoted = /[^\s"']+/g;
+const url = /[a-z0-9+.-]:\/\/[^?#]/i;
+const bearer = /\bbearer\s+[\w.-]{8,}/gi;
+const word = /[\w.-]+/g;
+/** What a program may say of a setting. The name is looked at from its beginning alone. */
+const setting =
+  /(?<![\w.-])((?=[\w.-]*(?:pass|secret|token|pwd|apikey|api_key|credential))[\w.-]+(?:\\?["'])?\s*[:=]\s*)(\\?"[^"\n]*"?|\\?'[^'\n]*'?|[^\s,;}"']+)/gi;
 
 /**
  * A text of a program without the credentials that it may hold: private keys, tokens, passwords in URLs and after their names.
  * Texts are judged by how they look; what objects hold is not, see {@link redacted}.
  */
 export function redactText(text: string): string {
-  return text
-    .replace(pem, gone)
-    .replace(inUrl, `$1${gone}@`)
-    .replace(afterUrl, `$1?${gone}`)
+  return withoutKeys(text)
+    .replace(inUrl, `${gone}@`)
+    .replace(unquoted, withoutQuery)
     .replace(bearer, gone)
+    .replace(word, withoutToken)
     .replace(setting, `$1${gone}`);
+}
+
+/** Private keys, up to their end; one without an end as far as it looks like a key. */
+function withoutKeys(text: string): string {
+  const ends = [...text.matchAll(keyEnds)].map((end) => end.index + end[0].length);
+  let [shown, after, next] = ['', 0, 0];
+  for (const { index, 0: begin } of text.matchAll(keyBegins)) {
+    if (index < after) {
+      continue;
+    }
+    while (ends[next] !== undefined && (ends[next] ?? 0) < index) {
+      next += 1;
+    }
+    keyBody.lastIndex = index + begin.length;
+    keyBody.test(text);
+    shown += text.slice(after, index) + gone;
+    after = ends[next] ?? keyBody.lastIndex;
+  }
+  return shown + text.slice(after);
+}
+
+/** A text without blanks and quotes: of a URL in it the query and the fragment are left out. */
+function withoutQuery(text: string): string {
+  const start = text.search(url);
+  const query = start < 0 ? -1 : text.slice(start).search(/[?#]./);
+  return query < 0 ? text : `${text.slice(0, start + query)}?${gone}`;
+}
+
+/** A word: from the first part of a JSON Web Token on it is left out. */
+function withoutToken(text: string): string {
+  const parts = text.split('.');
+  let before = 0;
+  for (const part of parts.slice(0, -1)) {
+    const start = part.search(/(?:^|-)eyJ[\w-]/i);
+    if (start >= 0) {
+      const end = before + part.length + 1;
+      return text.length - end < 8 ? text : text.slice(0, before + start + (part[start] === '-' ? 1 : 0)) + gone;
+    }
+    before += part.length + 1;
+  }
+  return text;
 }
 
 /**
