@@ -224,3 +224,34 @@ it.each([
 ])('finalizer %s is of Argo CD: %s', (finalizer, expected) => {
   expect(isArgoCdFinalizer(finalizer)).toBe(expected);
 });
+
+describe('a copy has no marks of the hub', () => {
+  it('names no owner and no other place, and has no options of an owner', () => {
+    const mine = 'argocd.argoproj.io';
+    const copy = payloadFor(
+      application({
+        metadata: {
+          labels: { 'app.kubernetes.io/instance': 'root', team: 'a' },
+          annotations: {
+            [`${mine}/tracking-id`]: 'root:argoproj.io/Application:argocd/guestbook',
+            [`${mine}/installation-id`]: 'hub',
+            [`${mine}/managed-by-url`]: 'https://hub',
+            [`${mine}/sync-options`]: 'Prune=false',
+            [`${mine}/compare-options`]: 'ServerSideDiff=true',
+            note: 'stays',
+          },
+        },
+      }),
+      target,
+    );
+    expect(copy.metadata.labels).toEqual({ team: 'a' });
+    expect(copy.metadata.annotations).toEqual({ [`${mine}/compare-options`]: 'ServerSideDiff=true', note: 'stays' });
+  });
+
+  it("has Argo CD's own finalizers alone", () => {
+    const own = ['resources-finalizer.argocd.argoproj.io', 'post-delete-finalizer.argocd.argoproj.io/cleanup'];
+    const copyOf = (finalizers: string[]) => payloadFor(application({ metadata: { finalizers } }), target).metadata;
+    expect(copyOf([...own, 'example.com/hold', 'foregroundDeletion']).finalizers).toEqual(own);
+    expect(copyOf(['example.com/hold'])).not.toHaveProperty('finalizers');
+  });
+});

@@ -1,5 +1,6 @@
+import { ownerOptions, withoutOwner } from '../../lib/argocd/index.ts';
 import { wellKnown } from '../../lib/base/index.ts';
-import { pullKeys, pullWorkName } from './names.ts';
+import { isArgoCdFinalizer, pullKeys, pullWorkName } from './names.ts';
 import {
   endingStatus,
   type Operation,
@@ -52,6 +53,8 @@ function annotationPath(key: string): string {
 }
 
 const notCopied = new Set<string>([
+  // An Application's own compare options are for itself.
+  ...ownerOptions.filter((key) => key !== 'argocd.argoproj.io/compare-options'),
   pullKeys.cluster,
   pullKeys.appNamespace,
   wellKnown.skipReconcileAnnotation,
@@ -63,9 +66,13 @@ const notCopied = new Set<string>([
   pullKeys.refreshRequest,
 ]);
 
-/** The Application as delivered to its cluster. The hub's Application is not changed. */
+/**
+ * The Application as delivered to its cluster. The hub's Application is not changed. The copy names no Application of the hub as
+ * its owner, and has no finalizer of others: nobody on the cluster would take it off.
+ */
 export function payloadFor(application: PullApplication, target: PullTarget, requests: CopyRequests = {}): Payload {
-  const { metadata, spec } = application;
+  const { metadata, spec } = withoutOwner(application, () => false);
+  const finalizers = metadata.finalizers?.filter(isArgoCdFinalizer) ?? [];
   const labels = omit(metadata.labels, new Set([pullKeys.pull]));
   const annotations = omit(metadata.annotations, notCopied);
   const set = hostingSetOf(application);
@@ -89,7 +96,7 @@ export function payloadFor(application: PullApplication, target: PullTarget, req
       namespace: target.namespace,
       ...(Object.keys(labels).length > 0 ? { labels } : {}),
       ...(Object.keys(annotations).length > 0 ? { annotations } : {}),
-      ...(metadata.finalizers?.length ? { finalizers: metadata.finalizers } : {}),
+      ...(finalizers.length > 0 ? { finalizers } : {}),
     },
     spec: { ...spec, destination: destinationOf(application) },
     ...(operation ? { operation: named(operation.operation, operation.id) } : {}),

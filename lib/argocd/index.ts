@@ -47,6 +47,7 @@ export {
   skipSyncLabel,
 } from './names.ts';
 export { type Metadata, namespaceName, objectMeta, objectName, opaqueId } from './object.ts';
+export { ownerOptions, withoutOwner } from './owner-marks.ts';
 export { AgentSync, type AgentSyncOptions } from './peer/agent-sync.ts';
 export { HubSync, type HubSyncOptions } from './peer/hub-sync.ts';
 export type {

@@ -1,9 +1,11 @@
 import { wellKnown } from '../base/index.ts';
 import { annotations } from './names.ts';
-import type { Metadata } from './object.ts';
 
 interface Marked {
-  readonly metadata: Metadata;
+  readonly metadata: {
+    readonly labels?: Readonly<Record<string, string>> | undefined;
+    readonly annotations?: Readonly<Record<string, string>> | undefined;
+  };
 }
 
 /**
