@@ -3,7 +3,7 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { kubeClient } from '../lib/bridge/index.ts';
 import type { KubeClient } from '../lib/kube/index.ts';
-import { type Command, FatalError, type FlagSet, type FlagValues } from '../lib/ops/index.ts';
+import { type Command, FatalError, type FlagSet, type FlagValues, printableLines } from '../lib/ops/index.ts';
 import type { globalFlags } from './flags.ts';
 import { type CtlTarget, configProblem, emptyConfig, readCtlConfig } from './local-config.ts';
 
@@ -19,8 +19,10 @@ export interface Ctl {
   readonly given: ReadonlySet<string>;
   readonly signal: AbortSignal;
   readonly stdin: NodeJS.ReadableStream;
-  /** Prints on standard output as it is. */
+  /** Prints on standard output. Nothing in it steers the terminal. */
   readonly print: (text: string) => void;
+  /** Empties the terminal. */
+  readonly clear: () => void;
   /** Prints a line on standard error. */
   readonly say: (line: string) => void;
   /** The configuration file. */
@@ -52,7 +54,7 @@ export function ctlCommand<F extends FlagSet>(
     ...definition,
     run: async (values, { parsed, signal, stdin, stdout, stderr }) => {
       const flags = values as FlagValues<F> & GlobalValues;
-      const say = (line: string) => stderr(`${line}\n`);
+      const say = (line: string) => stderr(printableLines(`${line}\n`));
       const targets = definition.ignoresConfig
         ? { principal: { context: '', namespace: '' }, agent: { context: '', namespace: '' } }
         : await targetsOf(flags, say);
@@ -72,7 +74,8 @@ export function ctlCommand<F extends FlagSet>(
           given: parsed.given,
           signal,
           stdin,
-          print: stdout,
+          print: (text) => stdout(printableLines(text)),
+          clear: () => stdout('\u001b[H\u001b[2J'),
           say,
           configPath: flags.config,
           principal: () => once(targets.principal),

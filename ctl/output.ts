@@ -1,4 +1,4 @@
-import { FatalError, printable, printYaml } from '../lib/ops/index.ts';
+import { escapedSteering, FatalError, printable, printYaml } from '../lib/ops/index.ts';
 
 /** A value that is printed: texts, numbers, times, lists and objects of them. Undefined fields are left out. */
 export type Printed =
@@ -32,10 +32,10 @@ export function formatted(value: PrintedObject, format: string, labels: Readonly
   }
 }
 
-/** JSON as the original prints it: with the escapes of Go. */
+/** JSON as the original prints it, with the escapes of Go, and with escapes of what would steer the terminal. */
 export function jsonText(value: Printed, indent: number): string {
   const escaped = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
-  return `${JSON.stringify(plain(value), undefined, indent).replace(/[<>&\u2028\u2029]/g, escaped)}\n`;
+  return `${escapedSteering(JSON.stringify(plain(value), undefined, indent)).replace(/[<>&]/g, escaped)}\n`;
 }
 
 /** Rows with aligned columns, two blanks between them. Nothing in them steers the terminal. */

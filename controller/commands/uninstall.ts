@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { findCondition, hasFinalizer, KubeClient, keyOf } from '../../lib/kube/index.ts';
-import { command, FatalError } from '../../lib/ops/index.ts';
+import { command, FatalError, printableLines } from '../../lib/ops/index.ts';
 import { connectionOf } from '../daemon/index.ts';
 import {
   fieldManager,
@@ -46,7 +46,7 @@ export const uninstallCommand = command({
           break;
         }
         if (message !== said) {
-          stdout(`${message}\n`);
+          stdout(printableLines(`${message}\n`));
         }
         said = message;
         if (Date.now() > deadline) {

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { isForbidden, type KubeClient, type KubeObject, keyOf, type ResourceType } from '../../lib/kube/index.ts';
-import { FatalError } from '../../lib/ops/index.ts';
+import { FatalError, printableLines } from '../../lib/ops/index.ts';
 
 /** What `adopt` and `release` work on. */
 export interface TakeoverScope {
@@ -61,7 +61,7 @@ export class Steps {
   async #take(what: string, change: () => Promise<unknown>): Promise<void> {
     const { dryRun, stdout } = this.#scope;
     this.#count += 1;
-    stdout(`${what}${dryRun ? ' (dry run)' : ''}\n`);
+    stdout(printableLines(`${what}${dryRun ? ' (dry run)' : ''}\n`));
     if (dryRun) {
       return;
     }
@@ -86,7 +86,7 @@ export class Steps {
         return;
       }
       if (message !== said) {
-        stdout(`waiting: ${message}\n`);
+        stdout(printableLines(`waiting: ${message}\n`));
       }
       said = message;
       if (Date.now() > deadline) {

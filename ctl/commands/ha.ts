@@ -1,5 +1,4 @@
-import { stringify } from 'yaml';
-import { boolFlag, durationFlag, FatalError, positive, printable, stringFlag } from '../../lib/ops/index.ts';
+import { boolFlag, durationFlag, FatalError, positive, printable, printYaml, stringFlag } from '../../lib/ops/index.ts';
 import type { HAStatusResponse } from '../../proto/gen/haadminapi/haadmin.ts';
 import { type Ctl, ctlCommand } from '../ctl-command.ts';
 import { withAdmin } from '../ha/admin-client.ts';
@@ -105,7 +104,7 @@ export function shownStatus(status: HAStatusResponse, format: string, now: numbe
     return jsonText(Object.fromEntries(filled), 2);
   }
   if (format === 'yaml') {
-    return stringify({
+    return printYaml({
       state,
       preferredrole: preferredRole,
       peeraddress: peerAddress,

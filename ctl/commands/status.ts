@@ -39,7 +39,10 @@ export const statusCommand = ctlCommand({
     while (!ctl.signal.aborted) {
       const text = shownFleet(fleetOf(current()), output, new Date());
       if (text !== last) {
-        ctl.print(isTerminal ? `\u001b[H\u001b[2J${text}` : `${last === '' ? '' : '\n'}${text}`);
+        if (isTerminal) {
+          ctl.clear();
+        }
+        ctl.print(isTerminal || last === '' ? text : `\n${text}`);
         last = text;
       }
       await Promise.race([wake.promise, aborted]);

@@ -8,6 +8,7 @@ import {
   FatalError,
   InterruptedError,
   oneOf,
+  printable,
   printYaml,
   stringFlag,
 } from '../../lib/ops/index.ts';
@@ -178,6 +179,6 @@ export function shownWay(stations: readonly Station[], output: string, now: Date
   const end =
     waiting === undefined
       ? 'It has arrived.'
-      : `It waits at ${waiting.station}: ${waiting.text} (${ago(start?.at ?? '', now)})`;
+      : `It waits at ${waiting.station}: ${printable(waiting.text)} (${ago(start?.at ?? '', now)})`;
   return `${textTable([['', 'STATION', 'TIME', 'AFTER', ''], ...rows])}\n${end}\n`;
 }

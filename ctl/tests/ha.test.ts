@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { shownStatus } from '../commands/ha.ts';
 import { type HaAdminStub, startHaAdmin } from '../testing/ha-admin.ts';
 import { runCtl } from '../testing/run-ctl.ts';
 
@@ -55,4 +56,12 @@ test('promote and demote ask first, unless forced', async () => {
 test('a principal that is not there', async () => {
   const { code, err } = await runCtl(['ha', 'status', '-a', '127.0.0.1:1', '-t', '5s']);
   expect([code, err]).toEqual([1, expect.stringContaining('failed to get HA status: ')]);
+});
+
+test.each(['text', 'json', 'yaml'])('a status of a principal does not steer the terminal in %s', (format) => {
+  const status = { state: 'active', preferredRole: '', peerAddress: '', peerReachable: false, peerState: '' };
+  const counts = { connectedReplicas: 0, connectedAgents: 0, lastEventTimestamp: 0, lastSequenceNum: 0 };
+  const problems = ['a\u009b2J b\u2028c\u202e'];
+  const shown = shownStatus({ ...status, ...counts, problems } as never, format, 0);
+  expect(shown.replaceAll('\n', '')).not.toMatch(/\p{Cc}|\p{Cf}|\u2028/u);
 });

@@ -120,3 +120,12 @@ test('beside the copy of another Application, the one that is made from this is 
   expect(await find(of('argocd', 'other'))).toBe('argocd');
   expect(await find()).toBe('missing');
 });
+
+test('a message of a cluster does not steer the terminal', () => {
+  const station = { station: 'health', isDone: false, at: '', text: '\u001b]0;x\u0007 It has arrived.\nroot# \u202e' };
+  for (const output of ['text', 'json', 'yaml']) {
+    const shown = shownWay([station as never], output, new Date());
+    expect(shown.replaceAll('\n', '')).not.toMatch(/\p{Cc}|\p{Cf}/u);
+    expect(shown).not.toContain('\nroot#');
+  }
+});

@@ -56,7 +56,7 @@ export {
 export { outcomeOf, runMain } from './main.ts';
 export { createRegistry, kubeRequestMetrics } from './metrics.ts';
 export { parseFormerKeys, parseKeyPair, parseSigningKey, parseTrust, type TlsKeyPair } from './pem.ts';
-export { printable, printableLines } from './printable.ts';
+export { escapedSteering, printable, printableLines } from './printable.ts';
 export { serveProfiles } from './profiling.ts';
 export { queueMetrics } from './queue-metrics.ts';
 export {

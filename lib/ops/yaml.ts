@@ -1,12 +1,16 @@
 import { Document, visit } from 'yaml';
 import { ExactInteger } from '../base/index.ts';
+import { escapedSteering } from './printable.ts';
 
 /** Texts of one line that some version may read as a number, a time or a merge: `0o17`, `1e3`, `12:30`, `<<`. */
 const mayDiffer = /^([-+.0-9][^\n]*|<<|=)$/;
 /** A line of blanks: in a block it could pass for its indentation. */
 const hasBlankLine = /^[ \t]+$/m;
-/** Line breaks of YAML 1.1 only, and the mark that is dropped at the beginning of a text. */
-const special = /[\u0085\u2028\u2029\ufeff]/g;
+/**
+ * What is written as an escape: line breaks of YAML 1.1 only, the mark that is dropped at the beginning of a text, and all else that
+ * may steer a terminal.
+ */
+const special = /[^\P{Cc}\n\t]|[\p{Cf}\u2028\u2029]/u;
 
 /** As the library prints integers that are no numbers of JavaScript. */
 const withBigIntegers = (_key: unknown, value: unknown) => (value instanceof ExactInteger ? BigInt(value.text) : value);
@@ -21,11 +25,10 @@ export function printYaml(value: unknown): string {
   visit(document, {
     Scalar: (_, scalar) => {
       const { value: text } = scalar;
-      if (typeof text === 'string' && (mayDiffer.test(text) || hasBlankLine.test(text) || text.search(special) >= 0)) {
+      if (typeof text === 'string' && (mayDiffer.test(text) || hasBlankLine.test(text) || special.test(text))) {
         scalar.type = 'QUOTE_DOUBLE';
       }
     },
   });
-  const escaped = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
-  return document.toString().replace(special, escaped);
+  return escapedSteering(document.toString());
 }

@@ -10,6 +10,7 @@ import {
   FatalError,
   type FlagValues,
   formatDuration,
+  printableLines,
   printYaml,
   UsageError,
   versionInfo,
@@ -220,5 +221,5 @@ async function writeClusterSecret(
 }
 
 function say(line: string): void {
-  process.stderr.write(`${line}\n`);
+  process.stderr.write(printableLines(`${line}\n`));
 }

@@ -1,4 +1,4 @@
-import { command, listFlag } from '../../lib/ops/index.ts';
+import { command, listFlag, printableLines } from '../../lib/ops/index.ts';
 import { hubCommandFlags, isHost } from './hub-flags.ts';
 
 const pkiFlags = {
@@ -20,7 +20,7 @@ export const pkiCommand = command({
   flags: pkiFlags,
   run: async (flags, { signal, stdout }) => {
     const { openHub } = await import('./hub-access.ts');
-    const hub = openHub(flags, { signal, report: (line) => stdout(`${line}\n`) });
+    const hub = openHub(flags, { signal, report: (line) => stdout(printableLines(`${line}\n`)) });
     await hub.ensurePki(flags['principal-address']);
   },
 });
