@@ -4,7 +4,7 @@ import {
   type PatternVerdict,
   type PolicyPattern,
   policyPattern,
-  type Steps,
+  type StepBudget,
 } from './policy-match.ts';
 import { type PolicyLine, parsePolicy } from './policy-text.ts';
 import { longestProjectPolicies, type ProjectPolicies } from './project-policies.ts';
@@ -198,7 +198,7 @@ export class ArgoPolicy {
     );
   }
 
-  #allowed(rights: readonly Right[], request: PolicyRequest, steps: Steps): boolean {
+  #allowed(rights: readonly Right[], request: PolicyRequest, steps: StepBudget): boolean {
     let isAllowed = false;
     for (const each of rights) {
       const isRegex = this.#mode === 'regex';
@@ -265,13 +265,13 @@ function allowsEveryCluster(rights: readonly Right[]): boolean {
 }
 
 /** For Argo CD's own policy. Nothing that is taken from it makes it less. */
-const endless: Steps = { left: Number.POSITIVE_INFINITY };
+const endless: StepBudget = { left: Number.POSITIVE_INFINITY };
 
 /**
  * With regular expressions Argo CD compares field after field and gives up at the first that it does not understand; a field that
  * differs ends it before.
  */
-function verdictOf(each: Right, request: PolicyRequest, steps: Steps, isRegex: boolean): PatternVerdict {
+function verdictOf(each: Right, request: PolicyRequest, steps: StepBudget, isRegex: boolean): PatternVerdict {
   let found: PatternVerdict = true;
   for (const field of ['resource', 'action', 'object'] as const) {
     const verdict = each[field](request[field], steps);

@@ -4,12 +4,12 @@ import { GoExpression } from '../../../lib/auth/index.ts';
 export type PatternVerdict = boolean | 'unknown';
 
 /** How much work may still be done for one question. Whoever compares takes from it. */
-export interface Steps {
+export interface StepBudget {
   left: number;
 }
 
 /** A pattern of a policy, ready to be compared with many texts; `unknown`, too, when no steps are left. */
-export type PolicyPattern = (text: string, steps: Steps) => PatternVerdict;
+export type PolicyPattern = (text: string, steps: StepBudget) => PatternVerdict;
 
 /** What a search takes in steps, beside one for each character. A step is one comparison of two characters. */
 const stepsOfSearch = 500;
@@ -62,7 +62,7 @@ export function costOfExpression(source: string): number {
 }
 
 /** Takes time in proportion to the product of both lengths at most, whatever they are. */
-function matchesGlob(pattern: string, text: string, steps: Steps): PatternVerdict {
+function matchesGlob(pattern: string, text: string, steps: StepBudget): PatternVerdict {
   let [at, position, star, resume] = [0, 0, -1, 0];
   steps.left -= 1;
   while (position < text.length) {
