@@ -304,7 +304,7 @@ class AgentService {
   }
 
   /**
-   * Events of a second, one-way stream; they are received as if they had come over the agent's event stream, which must be
+   * Events of a second, one-way stream; they are received as if they had come over the agent's event stream, and wait with it. It must be
    * open on the same connection (or, where each call has one of its own, be the same client's). A newer one ends the older one.
    */
   #push(call: ServerCall, { agent }: AgentIdentity, connection: ServerConnection): void {
@@ -316,6 +316,7 @@ class AgentService {
     }
     session.push?.finish(grpcStatus.unavailable, 'replaced by a newer one-way stream');
     session.push = call;
+    call.onOver(session.stream.receiveFrom(call));
     let received = 0;
     call.listen(
       {

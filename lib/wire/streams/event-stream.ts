@@ -7,12 +7,16 @@ import { checkEventFields } from '../events/event-fields.ts';
 import { sentAt } from '../events/ids.ts';
 import type { EventStream, SessionHandlers } from './stream.ts';
 
-/** A call in either role, as an event stream needs it. */
-export interface MessageChannel {
-  send(message: Uint8Array): boolean;
-  onDrain(listener: () => void): void;
+/** What messages come from, and can be made to wait. */
+export interface MessageSource {
   pause(): void;
   resume(): void;
+}
+
+/** A call in either role, as an event stream needs it. */
+export interface MessageChannel extends MessageSource {
+  send(message: Uint8Array): boolean;
+  onDrain(listener: () => void): void;
   readonly isOver: boolean;
 }
 
@@ -34,6 +38,9 @@ export class CallEventStream implements EventStream {
   readonly #logger: Logger;
   readonly #about: object;
   readonly #end: (reason: string | undefined) => void;
+  /** What messages come from: the call, and others beside it. */
+  readonly #sources: Set<MessageSource>;
+  #isPaused = false;
   #handlers: SessionHandlers | undefined;
   #waiting: WireEvent[] = [];
   #ended = false;
@@ -51,6 +58,7 @@ export class CallEventStream implements EventStream {
     },
   ) {
     this.#channel = channel;
+    this.#sources = new Set([channel]);
     this.#maxMessageBytes = options.maxMessageBytes;
     this.#logger = options.logger;
     this.#about = options.about;
@@ -96,11 +104,26 @@ export class CallEventStream implements EventStream {
   }
 
   pause(): void {
-    this.#channel.pause();
+    this.#isPaused = true;
+    for (const source of this.#sources) {
+      source.pause();
+    }
   }
 
   resume(): void {
-    this.#channel.resume();
+    this.#isPaused = false;
+    for (const source of this.#sources) {
+      source.resume();
+    }
+  }
+
+  /** Messages come from there too, from now on: whoever pauses the stream pauses it. Returns what to call when it has ended. */
+  receiveFrom(source: MessageSource): () => void {
+    this.#sources.add(source);
+    if (this.#isPaused) {
+      source.pause();
+    }
+    return () => void this.#sources.delete(source);
   }
 
   close(reason?: string): void {

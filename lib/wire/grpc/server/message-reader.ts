@@ -31,6 +31,8 @@ export class MessageReader implements Receiver {
   readonly #frames: FrameReader;
   /** The next message, complete. */
   #next: Frame | undefined;
+  /** A message that was decompressed while none may be delivered. It is before the next one. */
+  #unpacked: Buffer | undefined;
   #hasEnded = false;
   #isClosed = false;
   #isReading = false;
@@ -99,6 +101,7 @@ export class MessageReader implements Receiver {
   /** Releases everything. */
   close(): void {
     this.#isClosed = true;
+    this.#unpacked = undefined;
     clearTimeout(this.#deadline);
     this.#budget.turns.withdraw(this.#resume);
     this.#budget.hold(this.#peer, this, 0);
@@ -144,6 +147,12 @@ export class MessageReader implements Receiver {
   /** Returns whether every complete message was delivered. */
   #deliverAll(): boolean {
     while (!this.#isDone && !this.#isStopped) {
+      if (this.#unpacked !== undefined) {
+        const message = this.#unpacked;
+        this.#unpacked = undefined;
+        this.#deliverUnpacked(message);
+        continue;
+      }
       try {
         this.#next ??= this.#frames.next();
       } catch (error) {
@@ -185,11 +194,13 @@ export class MessageReader implements Receiver {
         maxBytes: this.#maxBytes,
         isWanted: () => !this.#isDone,
         deliver: (message) => {
-          if (!this.#isDone) {
-            this.#inTurn(message.length, () => {
-              this.#listener.message(message);
-              return message.length;
-            });
+          if (this.#isDone) {
+            return;
+          }
+          if (this.#listener.isPaused()) {
+            this.#unpacked = message;
+          } else {
+            this.#deliverUnpacked(message);
           }
         },
       })
@@ -202,6 +213,13 @@ export class MessageReader implements Receiver {
         this.#decompressingBytes = 0;
         this.proceed();
       });
+  }
+
+  #deliverUnpacked(message: Buffer): void {
+    this.#inTurn(message.length, () => {
+      this.#listener.message(message);
+      return message.length;
+    });
   }
 
   /** Does work for the peer, which counts whether it succeeds or not. `work` returns the number of processed bytes. */

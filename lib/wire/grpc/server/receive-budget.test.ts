@@ -29,18 +29,20 @@ describe('compressed messages', () => {
   const seen: (string | number)[] = [];
   let flows = 0;
   const over = { is: false };
+  const paused = { is: false };
 
   function reader(maxBytes = 50 * million, budget = budgetOf(100 * million)) {
     seen.length = 0;
     flows = 0;
     over.is = false;
+    paused.is = false;
     return new MessageReader(
       {
         message: (bytes) => seen.push(bytes.length),
         unreadable: (error) => seen.push((error as Error).message),
         halfClose: () => seen.push('end'),
         flow: () => flows++,
-        isPaused: () => false,
+        isPaused: () => paused.is,
         isOver: () => over.is,
       },
       { maxBytes, gzip: true, peer: 'one', budget },
@@ -64,6 +66,19 @@ describe('compressed messages', () => {
     expect(seen).toEqual([3, 20 * million, 4, 20 * million, 5, 'end']);
     expect(messages.isBusy).toBe(false);
     expect(flows).toBeGreaterThan(0);
+  });
+
+  test('one that is unpacked when nothing may be delivered any more waits, and what follows behind it', async () => {
+    const messages = reader();
+    messages.push(Buffer.concat([bomb, frame(Buffer.alloc(4))]));
+    messages.end();
+    paused.is = true;
+    await until(() => expect(messages.isBusy).toBe(false));
+    expect(seen).toEqual([]);
+    paused.is = false;
+    messages.proceed();
+    await settled(3);
+    expect(seen).toEqual([20 * million, 4, 'end']);
   });
 
   test('a message with a wrong length costs no more than others', async () => {
