@@ -50,8 +50,9 @@ export class ReceiveWindow {
   received(event: WireEvent): void {
     const key = keyOf(event);
     this.#forget(key);
-    this.#unacknowledged.set(key, event.data.byteLength);
-    this.#bytes += event.data.byteLength;
+    const bytes = sizeOf(event);
+    this.#unacknowledged.set(key, bytes);
+    this.#bytes += bytes;
   }
 
   acknowledged(event: Pick<WireEvent, 'resourceId' | 'eventId'>): void {
@@ -66,4 +67,13 @@ export class ReceiveWindow {
 
 function keyOf({ resourceId, eventId }: Pick<WireEvent, 'resourceId' | 'eventId'>): string {
   return `${resourceId}\n${eventId}`;
+}
+
+/** What is kept until the acknowledgement: the data, and the attributes that it repeats. */
+function sizeOf({ data, extensions }: WireEvent): number {
+  let bytes = data.byteLength;
+  for (const name in extensions) {
+    bytes += name.length + (extensions[name]?.length ?? 0);
+  }
+  return bytes;
 }

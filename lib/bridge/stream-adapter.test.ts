@@ -191,6 +191,15 @@ test('so does one whose events are large', () => {
   expect(state.paused).toBe(false);
 });
 
+test('so does one whose events have long attributes, which are repeated to it', () => {
+  const { peer, state } = start({ maxEvents: 100, maxBytes: 20_000 });
+  const event = eventOf(numbered(1), 'them');
+  peer.event({ ...event, extensions: { ...event.extensions, long: 'x'.repeat(20_000) } });
+  expect(state.paused).toBe(true);
+  peer.connection.acknowledge(numbered(1));
+  expect(state.paused).toBe(false);
+});
+
 test('a peer that sends and does not read waits until it has read', () => {
   const { peer, state, sent } = start({ maxEvents: 100, maxBytes: 1_000_000 });
   state.room = false;
