@@ -10,16 +10,19 @@ import {
   readFrame,
   webSocketBuffer,
 } from '../websocket-frames.ts';
+import { IncomingFrames } from './incoming-frames.ts';
 import type { ChannelListener, ServerChannel } from './server-channel.ts';
 
-/** Bytes that are accepted above the limit, so that a message over it gets a status instead of a broken connection. */
+/** Bytes that are gathered above the limit of messages. A client whose call has ended, or was never read, may send only these. */
 const marginBytes = 64 * 1024;
-/** What a piece of an incomplete message counts at least, in bytes: the library keeps each as an object. */
-const leastPieceBytes = 256;
+/** How long a client may take to see the status that sends more than it may. */
+const lingerMs = 1000;
 const webSocketOptions = {
   noServer: true,
   clientTracking: false,
   perMessageDeflate: false,
+  /** See `#mostBytes` for what counts. */
+  maxPayload: maxWebSocketBytes,
   // argocd-agent's agents expect that the subprotocol is not confirmed.
   handleProtocols: () => false as const,
   /** Time limit, in ms, for the client to read the sent data and to close. */
@@ -27,8 +30,8 @@ const webSocketOptions = {
 };
 
 /**
- * A call over a WebSocket of its own. The request to upgrade is answered only when the call is first used, because how much
- * a client may send at once depends on whether it may be here.
+ * A call over a WebSocket of its own. The request to upgrade is answered only when the call is first used. How much of a message is gathered
+ * depends on whether its client may be here.
  */
 export class WebSocketServerChannel implements ServerChannel {
   readonly path: string;
@@ -38,11 +41,16 @@ export class WebSocketServerChannel implements ServerChannel {
   readonly #head: Buffer;
   readonly #keepalive: KeepaliveTiming;
   readonly #dead: () => void;
+  readonly #incoming = new IncomingFrames();
+  /** Bytes of an incomplete message that are gathered. */
+  #mostBytes = marginBytes;
   #webSocket: WebSocket | undefined;
   #gone: () => void = () => undefined;
   #isFull = false;
   #isPaused = false;
   #isFinished = false;
+  /** Runs while a client that sends too much may see its status. */
+  #linger: NodeJS.Timeout | undefined;
   #listener: ChannelListener | undefined;
 
   /** @param dead the client does not answer any more and is cut off */
@@ -79,7 +87,8 @@ export class WebSocketServerChannel implements ServerChannel {
 
   read(listener: ChannelListener, maxMessageBytes: number): void {
     this.#listener = listener;
-    const webSocket = this.#open(Math.min(maxMessageBytes + marginBytes, maxWebSocketBytes));
+    this.#mostBytes = Math.min(maxMessageBytes + marginBytes, maxWebSocketBytes);
+    const webSocket = this.#open();
     if (!this.#isPaused) {
       webSocket?.resume();
     }
@@ -92,8 +101,8 @@ export class WebSocketServerChannel implements ServerChannel {
 
   resume(): void {
     this.#isPaused = false;
-    // Nothing is delivered before somebody listens.
-    if (this.#listener !== undefined) {
+    // Nothing is delivered before somebody listens, or after the end.
+    if (this.#listener !== undefined && !this.#isFinished) {
       this.#webSocket?.resume();
     }
   }
@@ -103,7 +112,7 @@ export class WebSocketServerChannel implements ServerChannel {
   }
 
   write(frame: Buffer): boolean {
-    const webSocket = this.#open(maxWebSocketBytes);
+    const webSocket = this.#open();
     if (webSocket === undefined) {
       return false;
     }
@@ -122,21 +131,23 @@ export class WebSocketServerChannel implements ServerChannel {
 
   finish(trailers: Readonly<Record<string, string>>, headers: Readonly<Record<string, string>> | undefined): void {
     this.#isFinished = true;
-    const webSocket = this.#open(maxWebSocketBytes);
+    this.#mostBytes = marginBytes;
+    const webSocket = this.#open();
     webSocket?.send(encodeMetadataFrame({ ...headers, ...trailers }));
     webSocket?.resume();
     webSocket?.close(1000);
+    this.#limit();
   }
 
   /** The WebSocket; undefined when the request cannot be upgraded and was answered with an error. */
-  #open(maxPayload: number): WebSocket | undefined {
+  #open(): WebSocket | undefined {
     if (this.#webSocket !== undefined) {
       return this.#webSocket;
     }
     if (this.isGone) {
       return undefined;
     }
-    const server = new WebSocketServer({ ...webSocketOptions, maxPayload });
+    const server = new WebSocketServer(webSocketOptions);
     server.handleUpgrade(this.#request, this.#socket, this.#head, (webSocket) => this.#opened(webSocket));
     return this.#webSocket;
   }
@@ -145,23 +156,35 @@ export class WebSocketServerChannel implements ServerChannel {
     this.#webSocket = webSocket;
     webSocket.pause();
     const stop = watchWebSocket(webSocket, this.#socket, this.#keepalive, this.#dead);
-    let partial = 0;
-    webSocket.on('message', (data: Buffer, isBinary: boolean) => {
-      partial = 0;
-      this.#listener?.partial(0);
-      this.#receive(data, isBinary);
-    });
-    // The library buffers a message until it is complete, without reporting its size so far.
+    webSocket.on('message', (data: Buffer, isBinary: boolean) => this.#receive(data, isBinary));
+    // Before the library gathers it.
     this.#socket.prependListener('data', (chunk: Buffer) => {
-      partial += Math.max(chunk.length, leastPieceBytes);
-      this.#listener?.partial(partial);
+      this.#incoming.take(chunk);
+      this.#listener?.partial(this.#incoming.incompleteBytes);
+      this.#limit();
     });
     // What breaks the rules of WebSocket ends it.
     webSocket.on('error', () => undefined);
     webSocket.on('close', () => {
       stop();
+      clearTimeout(this.#linger);
       this.#gone();
     });
+  }
+
+  /** Refuses a message as soon as more of it has arrived than may be gathered. */
+  #limit(): void {
+    if (this.#incoming.incompleteBytes <= this.#mostBytes) {
+      return;
+    }
+    if (!this.#isFinished) {
+      const message = `a message has more than the limit of ${this.#mostBytes - marginBytes} bytes`;
+      this.#listener?.unreadable(new GrpcError(grpcStatus.resourceExhausted, message));
+      return;
+    }
+    const webSocket = this.#webSocket;
+    webSocket?.pause();
+    this.#linger ??= setTimeout(() => webSocket?.terminate(), lingerMs).unref();
   }
 
   #receive(data: Buffer, isBinary: boolean): void {
