@@ -333,6 +333,18 @@ test.each([
   expect(said).toContain('A client pings too often and is cut off');
 });
 
+test('a client whose pings come all at once is cut off once', async () => {
+  const { session, said } = await start({ minPingIntervalMs: 60_000 });
+  await subscribe(session);
+  await until(() => expect(said).toContain('An agent is connected'));
+  const closed = new Promise((resolve) => session.once('close', resolve));
+  for (let count = 0; count < 8; count++) {
+    session.ping(() => undefined);
+  }
+  await closed;
+  expect(said.filter((text) => text === 'A client pings too often and is cut off')).toHaveLength(1);
+});
+
 test('pings are free while the server sends data, and while they are rare enough', async () => {
   const { session, sessions, said } = await start({ minPingIntervalMs: 20 });
   await subscribe(session);

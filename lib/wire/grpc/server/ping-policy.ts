@@ -29,7 +29,7 @@ export function watchPings(
     calls++;
     stream.once('close', () => calls--);
   });
-  session.on('ping', () => {
+  const pinged = () => {
     const now = performance.now();
     const since = now - last;
     last = now;
@@ -48,10 +48,13 @@ export function watchPings(
     if (strikes <= maxStrikes || session.destroyed) {
       return;
     }
+    // What it had sent before it is cut off is still read.
+    session.off('ping', pinged);
     tooMany();
     session.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM, 0, Buffer.from('too_many_pings'));
     setImmediate(() => session.destroy());
-  });
+  };
+  session.on('ping', pinged);
   return {
     written() {
       hasWritten = true;
