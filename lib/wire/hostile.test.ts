@@ -381,6 +381,74 @@ test('a request with endless headers is reset and does no harm', async () => {
   expect((await call(other, '/nobody/Nothing').status).code).toBe('12');
 });
 
+/** A header of HPACK: a literal that is not indexed, up to 16 KiB long. */
+function literal(name: string, value: string): Buffer {
+  const length = (text: string) =>
+    text.length < 127 ? [text.length] : [127, ((text.length - 127) & 0x7f) | 0x80, (text.length - 127) >> 7];
+  return Buffer.concat([
+    Buffer.from([0, ...length(name)]),
+    Buffer.from(name),
+    Buffer.from(length(value)),
+    Buffer.from(value),
+  ]);
+}
+
+/** A frame of HTTP/2. */
+function http2Frame(type: number, flags: number, stream: number, payload: Buffer): Buffer {
+  const head = Buffer.alloc(9);
+  head.writeUIntBE(payload.length, 0, 3);
+  head[3] = type;
+  head[4] = flags;
+  head.writeUInt32BE(stream, 5);
+  return Buffer.concat([head, payload]);
+}
+
+const maxFrameBytes = 16 * 1024;
+const frameTypes = { headers: 1, reset: 3, settings: 4, continuation: 9 } as const;
+const [endStream, endHeaders] = [1, 4];
+
+/** The frames that ask for a call with these headers beside gRPC's own. */
+function requestWith(headers: readonly (readonly [string, string])[]): Buffer {
+  const own = [
+    [':method', 'POST'],
+    [':path', '/nobody/Nothing'],
+    [':scheme', 'http'],
+    [':authority', 'principal'],
+    ['content-type', 'application/grpc'],
+  ] as const;
+  const block = Buffer.concat([...own, ...headers].map(([name, value]) => literal(name, value)));
+  const frames: Buffer[] = [];
+  for (let at = 0; at < block.length; at += maxFrameBytes) {
+    const type = at === 0 ? frameTypes.headers : frameTypes.continuation;
+    const flags = at + maxFrameBytes >= block.length ? endHeaders : 0;
+    frames.push(http2Frame(type, flags, 1, block.subarray(at, at + maxFrameBytes)));
+  }
+  return Buffer.concat(frames);
+}
+
+const headersOf = (count: number, bytes: number) =>
+  Array.from({ length: count }, (_, index) => [`x-${index}`, 'y'.repeat(bytes)] as const);
+
+test.each([
+  ['too large', headersOf(40, 1000), true],
+  ['too many', headersOf(60, 10), true],
+  ['usual', headersOf(20, 100), false],
+])('headers that are %s are judged before the client has acknowledged any limit', async (_, headers, isReset) => {
+  const { server } = await start();
+  const socket = connectTcp(server.port, '127.0.0.1');
+  stops.push(() => socket.destroy());
+  let answer = Buffer.alloc(0);
+  socket.on('data', (chunk: Buffer) => {
+    answer = Buffer.concat([answer, chunk]);
+  });
+  const settings = http2Frame(frameTypes.settings, 0, 0, Buffer.alloc(0));
+  socket.write(Buffer.concat([Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), settings, requestWith(headers)]));
+  const reset = http2Frame(frameTypes.reset, 0, 1, Buffer.from([0, 0, 0, constants.NGHTTP2_ENHANCE_YOUR_CALM]));
+  const status = Buffer.from([frameTypes.headers, endStream | endHeaders, 0, 0, 0, 1]);
+  await until(() => expect([reset, status].some((frame) => answer.includes(frame))).toBe(true));
+  expect(answer.includes(reset)).toBe(isReset);
+});
+
 test('unrequested live data is refused in a way that lets agents go on', async () => {
   const { session } = await start();
   for (const path of [

@@ -22,6 +22,10 @@ const maxConcurrentStreams = 1_000;
 const maxUnauthenticatedStreams = 8;
 /** Headers of a request: a token and what proxies add. */
 const maxHeaderListBytes = 32 * 1024;
+/** gRPC has ten, and proxies add some. */
+const maxHeaderListPairs = 48;
+/** What HTTP/2 counts for a header beside its name and value. */
+const headerOverheadBytes = 32;
 /** How long a connection that is asked to end may take. */
 const shutdownGraceMs = 1000;
 /** How long a client may go on sending after its call has ended. */
@@ -60,6 +64,7 @@ export function serveHttp2(
       maxHeaderListSize: maxHeaderListBytes,
     },
     maxSessionMemory: sessionMemoryMegabytes,
+    maxHeaderListPairs,
   });
   let isAuthenticated = false;
   const connection: ServerConnection = {
@@ -101,12 +106,15 @@ export function serveHttp2(
     stopWatching();
     idleness.stop();
   });
-  session.on('stream', (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => {
+  session.on('stream', (stream: ServerHttp2Stream, headers: IncomingHttpHeaders, _: number, raw: readonly string[]) => {
     options.called();
     idleness.callBegan();
     stream.once('close', () => idleness.callEnded());
     const channel = new Http2ServerChannel(stream, headers, pings.written);
-    if (isGrpc(headers)) {
+    // Node looks at the limit only after the client has acknowledged it.
+    if (headerListBytes(raw) > maxHeaderListBytes) {
+      stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    } else if (isGrpc(headers)) {
       const call = new ServerCall(channel, options.budget);
       calls.began(call);
       options.serve(call, connection);
@@ -121,6 +129,15 @@ function closeInTime(session: ServerHttp2Session): void {
   session.close();
   // A client that does not complete the HTTP/2 preface does not complete a graceful shutdown either.
   setTimeout(() => session.destroy(), shutdownGraceMs).unref();
+}
+
+/** The size of headers as HTTP/2 counts it, from their names and values in turn. */
+function headerListBytes(raw: readonly string[]): number {
+  let bytes = (raw.length / 2) * headerOverheadBytes;
+  for (const text of raw) {
+    bytes += text.length;
+  }
+  return bytes;
 }
 
 function isGrpc(headers: IncomingHttpHeaders): boolean {

@@ -75,10 +75,11 @@ export async function listenGrpc(options: {
   // A client may begin a thousand calls at once.
   const serve = (call: ServerCall, connection: ServerConnection) => {
     const client = clientOf(connection);
-    const waited = waiting.add(client, call);
-    if (waited === undefined) {
-      refusals.add('too many of its client wait already', connection.address);
+    const waited = waiting.add(client, call, (reason) => {
+      refusals.add(reason, connection.address);
       call.finish(grpcStatus.unavailable, 'too many calls wait for their turn');
+    });
+    if (waited === undefined) {
       return;
     }
     const inTurn = () => {
@@ -89,6 +90,8 @@ export async function listenGrpc(options: {
         budget.turns.used(client, 0, Math.max(callMs, performance.now() - began));
       }
     };
+    // What is over keeps no memory until its turn.
+    call.onOver(() => budget.turns.withdraw(inTurn));
     inTurn();
   };
   const http2Connections = new Set<Http2Connection>();
