@@ -28,8 +28,8 @@ import {
   warnOfUnreadableEntries,
   withoutMirrors,
 } from '../lib/argocd/index.ts';
-import { FairTurns, type Logger, labelSelector, type TurnLimits } from '../lib/base/index.ts';
-import { argoApplications, argoAppProjects, detailedStores } from '../lib/bridge/index.ts';
+import { FairTurns, type Logger, labelCompletion, labelSelector, type TurnLimits } from '../lib/base/index.ts';
+import { argoApplications, argoAppProjects, detailedStores, syncSelector } from '../lib/bridge/index.ts';
 import { configMaps, type KubeClient, secrets } from '../lib/kube/index.ts';
 import type { Detail } from '../lib/ops/index.ts';
 import { type Delivered, type ObjectRef, processRuntime, type Store, type StoredObject } from '../lib/sync/index.ts';
@@ -38,8 +38,8 @@ import { type NoticeSources, noticeOn, projectRefusal } from './application-noti
 import { type PrincipalCaches, repositorySecrets } from './caches.ts';
 import type { PrincipalFlags } from './flags.ts';
 import { hubNamespaceCreator, type NamespaceCreation, principalFieldManager } from './namespaces.ts';
-import type { AgentQuotas, QuotaKind } from './quotas/agent-quotas.ts';
-import type { Replicas } from './replicas/index.ts';
+import type { AgentQuotas } from './quotas/agent-quotas.ts';
+import type { FencedKind, Replicas } from './replicas/index.ts';
 
 /** The synchronisation, and what others need of its parts. */
 export interface HubSynchronisation {
@@ -123,35 +123,31 @@ export function hubSync(options: {
   const store = detailedStores({ client, fieldManager: principalFieldManager, detail, logger });
   warnOfUnreadableEntries('allowed-namespaces', flags['allowed-namespaces'], logger);
   const selects = labelSelector(flags['label-selector']);
-  // The cache of Applications is restricted by the same selector; what has left it is read.
+  // The cache of Applications is restricted by the same selector; what has left it is read. Mirrors are always selected.
   const routing = { namespace, allowedNamespaces: flags['allowed-namespaces'], mapping, selects };
   const router = applicationRouter(routing);
   const isAdmitted = applicationAdmission(routing);
-  const guard = <T extends StoredObject>(unguarded: Store<T>, kind: QuotaKind<T>, ownerOf = kind.ownerOf) =>
-    quotas.guard(replicas === undefined ? unguarded : replicas.fence.guard(unguarded, { ...kind, ownerOf }), kind);
-  const plainProjects = store<AppProject>(argoAppProjects, caches.AppProjects);
-  const projectKind: QuotaKind<AppProject> = {
-    kind: 'AppProject',
-    ownerOf: ({ metadata }) => metadata.annotations?.[annotations.mirrorOf],
-    isMirror: () => true,
-    get: (ref) => caches.AppProjects.get(ref) as AppProject | undefined,
-  };
-  quotas.follow(plainProjects, projectKind);
-  const projects = guard(plainProjects, projectKind);
+  const fenced = <T extends StoredObject>(unguarded: Store<T>, kind: FencedKind<T>) =>
+    replicas === undefined ? unguarded : replicas.fence.guard(unguarded, kind);
+  const projects = store<AppProject>(argoAppProjects, caches.AppProjects);
+  // Mirrors of projects have no labels, so that no selector finds them.
+  const allProjects = store<AppProject>(argoAppProjects, caches['all AppProjects']);
+  const mirrorOwner = ({ metadata }: AppProject) => metadata.annotations?.[annotations.mirrorOf];
+  const mirrorProjects = quotas.follow(allProjects, { kind: 'AppProject', ownerOf: mirrorOwner, isMirror: () => true })(
+    fenced(allProjects, {
+      ownerOf: mirrorOwner,
+      get: (ref) => caches['all AppProjects'].get(ref) as AppProject | undefined,
+    }),
+  );
   // Mirrors are in the namespace named after their agent.
   const ownerOf = (application: Application) =>
     isMirrorMarked(application) ? application.metadata.namespace : router(application);
   const plainApplications = store<Application>(argoApplications, caches.Applications);
-  const applicationKind: QuotaKind<Application> = {
-    kind: 'Application',
-    ownerOf,
-    isMirror: isMirrorMarked,
-    get: (ref) => caches.Applications.get(ref) as unknown as Application | undefined,
-  };
-  quotas.follow(plainApplications, applicationKind);
-  const hubApplications = guard(plainApplications, applicationKind);
+  const guard = quotas.follow(plainApplications, { kind: 'Application', ownerOf, isMirror: isMirrorMarked });
+  const get = (ref: ObjectRef) => caches.Applications.get(ref) as unknown as Application | undefined;
+  const hubApplications = guard(fenced(plainApplications, { ownerOf, get }));
   // A mirror whose mark a user took away is its agent's all the same.
-  const mirrorApplications = guard(plainApplications, applicationKind, ({ metadata }) => metadata.namespace);
+  const mirrorApplications = guard(fenced(plainApplications, { ownerOf: ({ metadata }) => metadata.namespace, get }));
   // The mirrors of an agent that another replica serves are known by their marks alone.
   const isOthersMirror = (application: Application) =>
     isMirrorMarked(application) &&
@@ -161,7 +157,7 @@ export function hubSync(options: {
   const clusterOf = (agent: string) => clustersOf(agent)[0];
   const isInstance = (instance: string) => managed.isInstance(instance);
   const virtualProjects = new VirtualProjects({
-    projects: store<AppProject>(argoAppProjects, caches['all AppProjects']),
+    projects: allProjects,
     secrets: store<RepositorySecret>(secrets, caches.Secrets),
     settings: store<GpgKeys>(configMaps, caches['Argo CD settings']),
     runtime,
@@ -174,6 +170,7 @@ export function hubSync(options: {
   const tuning = { concurrency: flags['event-processors'] };
   const mirrors = new ApplicationMirrors({
     applications: mirrorApplications,
+    labelsOf: labelCompletion(syncSelector(flags['label-selector'])),
     principalUid,
     clusterOf: (agent) => clusterOf(agent)?.name,
     ensureNamespace: namespaceCreation && hubNamespaceCreator(client, namespaceCreation, logger),
@@ -184,7 +181,7 @@ export function hubSync(options: {
     runtime,
   });
   const projectMirrors = new ProjectMirrors({
-    store: projects,
+    store: mirrorProjects,
     namespace,
     clusterOf,
     keepsGroups: flags['autonomous-project-groups'],

@@ -25,7 +25,7 @@ export { isEqual, isMap } from './json-value.ts';
 export { keptFor } from './kept.ts';
 export { KeyedMutex } from './keyed-mutex.ts';
 export { isLabelKey, isLabelValue } from './label.ts';
-export { type LabelTest, labelSelector } from './label-selector.ts';
+export { type LabelCompletion, type LabelTest, labelCompletion, labelSelector } from './label-selector.ts';
 export type { Logger } from './logger.ts';
 export { applyMergePatch, type MergePatch, mergedPatches, mergePatchBetween } from './merge-patch.ts';
 export { principalObjects } from './principal-objects.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { labelSelector } from './index.ts';
+import { labelCompletion, labelSelector } from './index.ts';
 
 test.each([
   ['', {}, true],
@@ -30,3 +30,25 @@ test.each(['a=b,', 'a in x', 'a in (x', '=b', 'a b', 'a=b c', '!a=b', 'n>x', 'a 
     expect(() => labelSelector(text)).toThrow(SyntaxError);
   },
 );
+
+test.each([
+  ['', { a: 'b' }, { a: 'b' }],
+  ['team=x', { a: 'b' }, { a: 'b', team: 'x' }],
+  ['team=x', { team: 'y' }, { team: 'x' }],
+  ['team in (x,y)', {}, { team: 'x' }],
+  ['team in (x,y)', { team: 'y' }, { team: 'y' }],
+  ['team in (x,y),team!=x', {}, { team: 'y' }],
+  ['team!=x', { team: 'x', a: 'b' }, { a: 'b' }],
+  ['team notin (x,y)', { team: 'y' }, {}],
+  ['team notin (x,y)', { team: 'z' }, { team: 'z' }],
+  ['team', {}, { team: '' }],
+  ['team,team!=', { team: '' }, { team: 'true' }],
+  ['!team', { team: 'x' }, {}],
+  ['n>3,n<5', { n: '7' }, { n: '4' }],
+  ['n<0', {}, undefined],
+  ['team=x,team=y', {}, undefined],
+  ['toString=x', {}, { toString: 'x' }],
+])('%j completes %j to %j', (selector, labels, completed) => {
+  expect(labelCompletion(selector)(labels)).toEqual(completed);
+  expect(completed === undefined || labelSelector(selector)(completed as Record<string, string>)).toBe(true);
+});

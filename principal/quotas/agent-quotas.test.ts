@@ -4,7 +4,12 @@ import type { Store, StoreChange } from '../../lib/sync/index.ts';
 import { type AgentLimits, AgentQuotas, type QuotaKind, type QuotaLimit } from './agent-quotas.ts';
 
 interface Thing {
-  readonly metadata: { readonly name: string; readonly namespace: string };
+  readonly metadata: {
+    readonly name: string;
+    readonly namespace: string;
+    readonly uid?: string;
+    readonly resourceVersion?: string;
+  };
   readonly spec?: unknown;
   readonly status?: unknown;
 }
@@ -19,17 +24,33 @@ function hub(limits: Partial<AgentLimits>) {
   const delayed: string[] = [];
   const objects = new Map<string, Thing>();
   const listeners = new Set<(change: StoreChange<Thing>) => void>();
-  const server = { fails: false };
+  const server = { fails: false, lags: false, reads: 0 };
   const key = ({ namespace, name }: { namespace: string; name: string }) => `${namespace}/${name}`;
-  const put = (now: Thing) => {
+  let version = 0;
+  /** What the cache has not seen yet. */
+  const unseen: StoreChange<Thing>[] = [];
+  const catchUp = () => {
+    for (const change of unseen.splice(0)) {
+      for (const listener of listeners) {
+        listener(change);
+      }
+    }
+  };
+  const changed = (change: StoreChange<Thing>) => {
+    unseen.push(change);
+    if (!server.lags) {
+      catchUp();
+    }
+  };
+  const put = (object: Thing) => {
     if (server.fails) {
       throw new Error('the server fails');
     }
-    const old = objects.get(key(now.metadata));
+    const old = objects.get(key(object.metadata));
+    const resourceVersion = String(++version);
+    const now = { ...object, metadata: { uid: `uid-${version}`, ...object.metadata, resourceVersion } };
     objects.set(key(now.metadata), now);
-    for (const listener of listeners) {
-      listener({ old, now });
-    }
+    changed({ old, now });
     return now;
   };
   const store: Store<Thing> = {
@@ -37,33 +58,32 @@ function hub(limits: Partial<AgentLimits>) {
       listeners.add(listener);
       return () => void listeners.delete(listener);
     },
-    read: async (ref) => objects.get(key(ref)),
+    read: async (ref) => {
+      server.reads++;
+      return objects.get(key(ref));
+    },
     create: async (object) => put(object),
     patch: async (ref, patch) => put(applyMergePatch(objects.get(key(ref)), patch) as Thing),
     delete: async (ref) => {
       const old = objects.get(key(ref));
       objects.delete(key(ref));
-      for (const listener of listeners) {
-        listener({ old, now: undefined });
-      }
+      changed({ old, now: undefined });
     },
   };
   const quotas = new AgentQuotas(
     { ...none, ...limits },
     { refused: (agent, limit) => refused.push([agent, limit]), delayed: (agent) => delayed.push(agent) },
-    () => clock.now,
+    { now: () => clock.now, after: () => () => undefined },
   );
   const kind: QuotaKind<Thing> = {
     kind: 'Thing',
     ownerOf: ({ metadata }) => metadata.namespace,
     isMirror: ({ metadata }) => !metadata.namespace.startsWith('managed-'),
-    get: (ref) => objects.get(key(ref)),
   };
-  quotas.follow(store, kind);
-  const guarded = quotas.guard(store, kind);
+  const guarded = quotas.follow(store, kind)(store);
   const create = (namespace: string, name: string, spec: unknown = {}) =>
     guarded.create({ metadata: { namespace, name }, spec }, signal);
-  return { clock, refused, delayed, objects, server, quotas, store: guarded, create, put };
+  return { clock, refused, delayed, objects, server, catchUp, quotas, store: guarded, create, put };
 }
 
 test('an agent has as many mirrors as it may, and the others are not concerned', async () => {
@@ -171,4 +191,55 @@ test('the first synchronisation of 2,000 Applications is not slowed by the defau
     await create('edge', `a${index}`, { project: 'default', resources, history: 'x'.repeat(10_000) });
   }
   expect(delayed).toEqual([]);
+});
+
+test('what was written counts before the cache has it, and its echoes of earlier states change nothing', async () => {
+  const { create, store, quotas, server, catchUp, refused, objects } = hub({ objectBytes: 100_000, bytes: 250_000 });
+  server.lags = true;
+  const large = { spec: 'x'.repeat(90_000) };
+  for (const name of ['a', 'b']) {
+    const ref = { namespace: 'edge', name };
+    await create('edge', name);
+    await expect(store.patch(ref, { spec: 'x'.repeat(150_000) }, signal)).rejects.toThrow('--agent-max-object-bytes');
+    await store.patch(ref, large, signal);
+  }
+  const { bytes } = quotas.usageOf('edge');
+  expect(bytes).toBeGreaterThan(180_000);
+  await create('edge', 'c');
+  await expect(store.patch({ namespace: 'edge', name: 'c' }, large, signal)).rejects.toThrow('--agent-max-bytes');
+  const counted = quotas.usageOf('edge');
+  catchUp();
+  expect(quotas.usageOf('edge')).toEqual(counted);
+  expect(refused.map(([, limit]) => limit)).toEqual(['object_bytes', 'object_bytes', 'bytes']);
+  expect([objects.size, server.reads]).toEqual([3, 0]);
+});
+
+test('one that was made again counts, although the cache only now reports that the former one is gone', async () => {
+  const { create, store, quotas, server, catchUp } = hub({ objects: 1 });
+  await create('edge', 'a');
+  server.lags = true;
+  await store.delete({ namespace: 'edge', name: 'a' }, { uid: '', propagation: 'Background' }, signal);
+  await create('edge', 'a');
+  await expect(create('edge', 'b')).rejects.toThrow('--agent-max-objects');
+  catchUp();
+  expect(quotas.usageOf('edge').objects).toBe(1);
+  await expect(create('edge', 'b')).rejects.toThrow('--agent-max-objects');
+});
+
+test('what neither cache nor caller knows is read before it is patched or deleted', async () => {
+  const { put, store, quotas, server, clock } = hub({ objectBytes: 100_000, writesPerSecond: 1 });
+  server.lags = true;
+  const ref = { namespace: 'edge', name: 'a' };
+  put({ metadata: ref });
+  await expect(store.patch(ref, { spec: 'x'.repeat(150_000) }, signal)).rejects.toThrow('--agent-max-object-bytes');
+  expect(server.reads).toBe(1);
+  for (let write = 0; write < 150; write++) {
+    const { uid = '' } = put({ metadata: { namespace: 'edge', name: `b${write}` } }).metadata;
+    await store.delete({ namespace: 'edge', name: `b${write}` }, { uid, propagation: 'Background' }, signal);
+  }
+  const stop = AbortSignal.timeout(1);
+  await quotas.pace('edge', stop);
+  expect(stop.aborted).toBe(true);
+  clock.now += 60_000;
+  await quotas.pace('edge', signal);
 });

@@ -1,5 +1,14 @@
 import { applyMergePatch, jsonSize, type RateLimit, sleep, TokenBucket } from '../../lib/base/index.ts';
-import type { ObjectRef, Store, StoredObject } from '../../lib/sync/index.ts';
+import {
+  type Clock,
+  type ObjectRef,
+  refOf,
+  type Store,
+  type StoredObject,
+  systemClock,
+  View,
+} from '../../lib/sync/index.ts';
+import { AgentUsage, type Share, type Usage } from './agent-usage.ts';
 import { LargeWrites } from './large-writes.ts';
 
 /** What one agent may store on the hub and write to it. A limit of 0 is none. */
@@ -35,8 +44,6 @@ export interface QuotaKind<T> {
   ownerOf(object: T): string | undefined;
   /** Whether the agent decides the whole object: it is a mirror. */
   isMirror(object: T): boolean;
-  /** The object as last seen. */
-  get(ref: ObjectRef): T | undefined;
 }
 
 /** How {@link AgentQuotas} report. */
@@ -50,17 +57,6 @@ export interface QuotaReports {
 /** After a pause an agent may write as much at once as in this many seconds: also a whole cluster's first synchronisation. */
 const burstSeconds = { writes: 100, bytes: 64 };
 
-interface Counted {
-  readonly agent: string;
-  readonly size: number;
-  readonly isMirror: boolean;
-}
-
-interface Usage {
-  objects: number;
-  bytes: number;
-}
-
 interface Budget {
   readonly writes: TokenBucket | undefined;
   readonly bytes: TokenBucket | undefined;
@@ -73,22 +69,20 @@ interface Budget {
 export class AgentQuotas {
   readonly #limits: AgentLimits;
   readonly #reports: QuotaReports;
-  readonly #now: () => number;
-  readonly #counted = new Map<string, Counted>();
-  readonly #usage = new Map<string, Usage>();
+  readonly #clock: Clock;
+  readonly #usage = new AgentUsage();
   readonly #budgets = new Map<string, Budget>();
   readonly #largeWrites = new LargeWrites();
 
-  /** @param now milliseconds of a clock that never goes back */
-  constructor(limits: AgentLimits, reports: QuotaReports, now: () => number = () => performance.now()) {
+  constructor(limits: AgentLimits, reports: QuotaReports, clock: Clock = systemClock) {
     this.#limits = limits;
     this.#reports = reports;
-    this.#now = now;
+    this.#clock = clock;
   }
 
   /** What an agent has stored. */
   usageOf(agent: string): Readonly<Usage> {
-    return this.#usage.get(agent) ?? { objects: 0, bytes: 0 };
+    return this.#usage.of(agent);
   }
 
   /** Waits until the agent may write again. */
@@ -112,73 +106,88 @@ export class AgentQuotas {
     this.#budgets.delete(agent);
   }
 
-  /** Counts what a store has. Call it once for each kind that is {@link guard}ed. */
-  follow<T extends StoredObject>(store: Pick<Store<T>, 'subscribe'>, kind: QuotaKind<T>): void {
-    store.subscribe(({ old, now }) => {
-      const { name, namespace = '' } = (now ?? old)?.metadata ?? { name: '' };
-      const place = `${kind.kind} ${namespace}/${name}`;
-      this.#count(place, now && countOf(kind, now));
+  /**
+   * Counts what a store has from now on. Call it once for each kind. What it returns makes stores of the same kind whose writes are
+   * counted for the agents, and refused where an agent would have too much. What was written counts at once, however late the cache
+   * has it, and until it is gone.
+   */
+  follow<T extends StoredObject>(
+    store: Pick<Store<T>, 'subscribe'>,
+    kind: QuotaKind<T>,
+  ): (guarded: Store<T>) => Store<T> {
+    const view = new View<T>({
+      clock: this.#clock,
+      changed: (ref, { now }) => this.#usage.stored(placeOf(kind, ref), now && shareOf(kind, now)),
+      // Whoever created it doubts it, too, and reads it through a guarded store.
+      doubted: () => undefined,
     });
+    view.follow(store);
+    return (guarded) => this.#guard(guarded, kind, view);
   }
 
-  /** The same store, whose writes are counted for the agents, and refused where an agent would have too much. */
-  guard<T extends StoredObject>(store: Store<T>, kind: QuotaKind<T>): Store<T> {
-    const write = async <R>(
-      before: T | undefined,
-      after: T,
-      { metadata }: T,
-      { send, signal }: { readonly send: () => Promise<R>; readonly signal: AbortSignal },
-    ): Promise<R> => {
-      const place = `${kind.kind} ${metadata.namespace ?? ''}/${metadata.name}`;
-      const counted = countOf(kind, after);
-      if (counted === undefined) {
+  #guard<T extends StoredObject>(store: Store<T>, kind: QuotaKind<T>, view: View<T>): Store<T> {
+    const read = async (ref: ObjectRef, signal: AbortSignal) => {
+      const before = view.get(ref);
+      const now = await store.read(ref, signal);
+      if (now !== undefined) {
+        view.learn(now, before);
+      } else if (before !== undefined) {
+        view.lost(before);
+      }
+      return now;
+    };
+    // The cache may lack what was written a moment ago: nothing is written of which nobody knows what it makes of what is there.
+    const known = async (ref: ObjectRef, planned: T | undefined, signal: AbortSignal) =>
+      view.get(ref) ?? planned ?? (await read(ref, signal));
+    const write = async (after: T, write: () => Promise<T>, signal: AbortSignal): Promise<T> => {
+      const share = shareOf(kind, after);
+      const send = async () => {
+        const written = await write();
+        view.learn(written);
+        return written;
+      };
+      if (share === undefined) {
         return send();
       }
-      this.#admit(place, counted, before === undefined);
+      const place = placeOf(kind, refOf(after));
+      this.#admit(share, this.#usage.at(place));
       const size = jsonSize(after);
-      this.#charge(counted.agent, size);
-      // Counted before it is written, so that writes at the same time do not exceed the limit together.
-      const previous = this.#counted.get(place);
-      this.#count(place, counted);
+      this.#charge(share.agent, size);
+      const release = this.#usage.reserve(place, share);
       try {
-        return await this.#largeWrites.run(counted.agent, size, send, signal);
-      } catch (error) {
-        if (this.#counted.get(place) === counted) {
-          this.#count(place, previous);
-        }
-        throw error;
+        return await this.#largeWrites.run(share.agent, size, send, signal);
+      } finally {
+        release();
       }
     };
     return {
       subscribe: (listener) => store.subscribe(listener),
-      read: (ref, signal) => store.read(ref, signal),
+      read,
       settled: (ref) => store.settled?.(ref),
-      create: (object, signal) =>
-        write(undefined, object, object, { send: () => store.create(object, signal), signal }),
-      patch: (ref, patch, signal, planned) => {
-        const before = kind.get(ref);
+      create: (object, signal) => write(object, () => store.create(object, signal), signal),
+      patch: async (ref, patch, signal, planned) => {
+        const before = await known(ref, planned, signal);
         const send = () => store.patch(ref, patch, signal, planned);
-        return before === undefined
-          ? send()
-          : write(before, applyMergePatch(before, patch) as T, before, { send, signal });
+        // There is nothing to patch, says the API server, and will say so again.
+        return before === undefined ? send() : write(applyMergePatch(before, patch) as T, send, signal);
       },
-      delete: (ref, options, signal, planned) => {
-        const before = kind.get(ref);
+      delete: async (ref, options, signal, planned) => {
+        const before = await known(ref, planned, signal);
         const agent = before && kind.ownerOf(before);
         if (agent !== undefined) {
           this.#charge(agent, 0);
         }
-        return store.delete(ref, options, signal, planned);
+        await store.delete(ref, options, signal, planned);
       },
     };
   }
 
   /** @throws QuotaError */
-  #admit(place: string, { agent, size, isMirror }: Counted, isNew: boolean): void {
+  #admit({ agent, size, isMirror }: Share, counted: Share | undefined): void {
     const { objects, bytes, objectBytes } = this.#limits;
     const usage = this.usageOf(agent);
-    const before = this.#counted.get(place);
-    const growth = size - (before?.agent === agent ? before.size : 0);
+    const before = counted?.agent === agent ? counted : undefined;
+    const growth = size - (before?.size ?? 0);
     if (growth <= 0) {
       return;
     }
@@ -189,7 +198,7 @@ export class AgentQuotas {
     if (bytes > 0 && usage.bytes + growth > bytes) {
       this.#refuse(agent, 'bytes', `agent ${agent} may have ${bytes} bytes on the hub and has no room for it`);
     }
-    if (objects > 0 && isMirror && isNew && usage.objects >= objects) {
+    if (objects > 0 && isMirror && before?.isMirror !== true && usage.objects >= objects) {
       this.#refuse(agent, 'objects', `agent ${agent} may have ${objects} objects on the hub and has as many`);
     }
   }
@@ -204,29 +213,6 @@ export class AgentQuotas {
     const { writes, bytes } = this.#budgetOf(agent);
     writes?.reserve(1);
     bytes?.reserve(size);
-  }
-
-  #count(place: string, counted: Counted | undefined): void {
-    const before = this.#counted.get(place);
-    if (before !== undefined) {
-      this.#add(before, -1);
-      this.#counted.delete(place);
-    }
-    if (counted !== undefined) {
-      this.#add(counted, 1);
-      this.#counted.set(place, counted);
-    }
-  }
-
-  #add({ agent, size, isMirror }: Counted, sign: 1 | -1): void {
-    const usage = this.#usage.get(agent) ?? { objects: 0, bytes: 0 };
-    usage.bytes += sign * size;
-    usage.objects += isMirror ? sign : 0;
-    if (usage.bytes === 0 && usage.objects === 0) {
-      this.#usage.delete(agent);
-    } else {
-      this.#usage.set(agent, usage);
-    }
   }
 
   #budgetOf(agent: string): Budget {
@@ -244,12 +230,16 @@ export class AgentQuotas {
 
   #bucket(perSecond: number, seconds: number): TokenBucket | undefined {
     const limit: RateLimit = { perSecond, burst: perSecond * seconds };
-    return perSecond > 0 ? new TokenBucket(limit, this.#now) : undefined;
+    return perSecond > 0 ? new TokenBucket(limit, () => this.#clock.now()) : undefined;
   }
 }
 
+function placeOf({ kind }: Pick<QuotaKind<never>, 'kind'>, { namespace, name }: ObjectRef): string {
+  return `${kind} ${namespace}/${name}`;
+}
+
 /** Of an Application that is the hub's own, its agent decides the status alone. */
-function countOf<T extends StoredObject>(kind: QuotaKind<T>, object: T): Counted | undefined {
+function shareOf<T extends StoredObject>(kind: QuotaKind<T>, object: T): Share | undefined {
   const agent = kind.ownerOf(object);
   if (agent === undefined) {
     return undefined;

@@ -1,4 +1,4 @@
-import { isEqual } from '../../../base/index.ts';
+import { isEqual, type LabelCompletion } from '../../../base/index.ts';
 import {
   Inbox,
   type InboxOutcome,
@@ -15,15 +15,7 @@ import type { ApplicationMessage, PeerConnection, RequestUpdate, UnreadableMessa
 import { ReliableMessages } from '../../peer/reliable-messages.ts';
 import type { SyncStats } from '../../peer/stats.ts';
 import type { PlanWriter } from '../../writing/plan-writer.ts';
-import {
-  fieldsOfMirror,
-  isMarked,
-  isSkippedOnHub,
-  mirrorDigest,
-  mirroredUid,
-  mirrorSpec,
-  sourceSpecOf,
-} from '../mirror.ts';
+import { isMarked, isSkippedOnHub, mirrorDigest, mirroredUid, mirrorSpec, sourceSpecOf } from '../mirror.ts';
 import { Departures } from './departures.ts';
 import { MessageHistory, messageId } from './message-history.ts';
 import type { MirrorFailure } from './mirror-failure.ts';
@@ -38,6 +30,8 @@ export interface AgentMirrorsOptions {
   /** The hub's name for the agent's cluster; undefined while there is none. */
   readonly cluster: () => string | undefined;
   readonly adoptionPolicy: MirrorAdoptionPolicy;
+  /** The labels of a mirror, made of those that its agent's Application has. */
+  readonly labelsOf: LabelCompletion;
   /** The hub's Applications. */
   readonly view: View<Application>;
   /** Names of the Applications in the agent's namespace. */
@@ -202,7 +196,7 @@ export class AgentMirrors implements CopySync {
       return { ...common, uid, checksum: null, ...(uid === '' ? {} : { digest: '' }) };
     }
     const { agent } = this.#options;
-    const fields = fieldsOfMirror(mirror, agent);
+    const fields = this.#keeper.fieldsShown(name, mirror);
     const cluster = this.#options.cluster();
     const isSettled =
       // The cluster is no part of what is compared with the agent: somebody may have changed it while nobody served the agent.

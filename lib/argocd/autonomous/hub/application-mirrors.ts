@@ -1,3 +1,4 @@
+import type { LabelCompletion } from '../../../base/index.ts';
 import {
   type Clock,
   type ObjectRef,
@@ -32,6 +33,11 @@ export interface ApplicationMirrorsOptions {
   readonly ensureNamespace?: ((namespace: string, signal: AbortSignal) => Promise<void>) | undefined;
   /** Whether an Application that is nobody's mirror is taken over by an agent's of the same name. Default: never. */
   readonly adoptionPolicy?: MirrorAdoptionPolicy;
+  /**
+   * The labels of a mirror, made of those that its agent's Application has: with them the store has it in its selection, whatever
+   * the agent reports. Default: the same.
+   */
+  readonly labelsOf?: LabelCompletion;
   /** Called for what cannot be mirrored and why, once per reason, for people to see. */
   readonly onFailure?: (failure: MirrorFailure) => void;
   /** Called when an agent connected or disconnected. */
@@ -94,6 +100,7 @@ export class ApplicationMirrors implements HubKind<CopySync> {
         principalUid: options.principalUid,
         cluster: () => (options.clusterOf === undefined ? agent : options.clusterOf(agent)),
         adoptionPolicy: options.adoptionPolicy ?? 'never',
+        labelsOf: options.labelsOf ?? ((labels) => labels),
         view: this.#view,
         names: () => this.namesIn(agent),
         writer: this.#writer,

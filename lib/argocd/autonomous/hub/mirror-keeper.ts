@@ -1,3 +1,4 @@
+import { isEqual, type LabelCompletion } from '../../../base/index.ts';
 import type { InboxOutcome, ObjectRef, Runtime, StoreChange, View } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
 import type { ApplicationMessage } from '../../peer/messages.ts';
@@ -6,7 +7,7 @@ import { CopyKeeper } from '../../writing/copy-keeper.ts';
 import { mirrorNames } from '../../writing/kind-names.ts';
 import type { Plan } from '../../writing/plan.ts';
 import type { PlanWriter } from '../../writing/plan-writer.ts';
-import { isMarked, type MirrorPlace, mirroredUid } from '../mirror.ts';
+import { fieldsOfMirror, isMarked, type MirrorFields, type MirrorPlace, mirroredUid } from '../mirror.ts';
 import type { MirrorFailure } from './mirror-failure.ts';
 import {
   type DesiredMirror,
@@ -27,6 +28,8 @@ export interface MirrorKeeperOptions {
   /** The hub's name for the agent's cluster; undefined while there is none. */
   readonly cluster: () => string | undefined;
   readonly adoptionPolicy: MirrorAdoptionPolicy;
+  /** The labels of a mirror, made of those that its agent's Application has. */
+  readonly labelsOf: LabelCompletion;
   /** The hub's Applications. */
   readonly view: View<Application>;
   /** Names of the Applications in the agent's namespace. */
@@ -185,7 +188,7 @@ export class MirrorKeeper {
   }
 
   async #reconcile(name: string, report: Report | undefined, signal: AbortSignal): Promise<InboxOutcome> {
-    const { agent, adoptionPolicy, requests, runtime } = this.#options;
+    const { agent, adoptionPolicy, labelsOf, requests, runtime } = this.#options;
     const ref = this.#ref(name);
     const now = runtime.today();
     let plannedPlace = this.#place();
@@ -203,6 +206,7 @@ export class MirrorKeeper {
         name,
         place,
         adoptionPolicy,
+        labelsOf,
         now,
         report: mirror && report && { source: report.source, context: requests.context(mirror, report.received) },
       });
@@ -252,6 +256,16 @@ export class MirrorKeeper {
       return desired?.sourceUid ?? '';
     }
     return mirroredUid(mirror);
+  }
+
+  /** What a mirror of this name shows, as its agent has it: without the labels that only the hub asks for. */
+  fieldsShown(name: string, mirror: Application): MirrorFields {
+    const { agent, labelsOf } = this.#options;
+    const fields = fieldsOfMirror(mirror, agent);
+    const reported = this.desired(name)?.fields.labels;
+    return reported !== undefined && isEqual(labelsOf(reported), fields.labels)
+      ? { ...fields, labels: reported }
+      : fields;
   }
 
   /** The mirror of this name, if there is one. */

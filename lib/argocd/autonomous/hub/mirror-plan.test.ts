@@ -8,6 +8,7 @@ import { desiredMirrorAfter, planMirror } from './mirror-plan.ts';
 const sync = { sync: { revision: 'v1' } };
 const run = (startedAt: string) => ({ phase: 'Succeeded', startedAt, operation: sync });
 const place = { agent: 'a', cluster: 'a' };
+const labelsOf = (labels: Readonly<Record<string, string>>) => labels;
 
 /** The agent's Application after a run that began then. */
 const source = (startedAt: string): Application => ({
@@ -34,6 +35,7 @@ function reported(startedAt: string, operationDelivered: boolean, marked: string
     name: 'shop',
     place,
     adoptionPolicy: 'never',
+    labelsOf,
     now: new Date(0),
     report: { source: source(startedAt), context },
   });
@@ -83,7 +85,7 @@ test('a mirror that another principal made with less gets the mark with the stat
     annotations: { [annotations.sourceUid]: 'shop-1', [annotations.reportedOperation]: '' },
   };
   const mirror: Application = { metadata, spec: { project: 'a-default' } };
-  const options = { name: 'shop', place, adoptionPolicy: 'never', now: new Date(0) } as const;
+  const options = { name: 'shop', place, adoptionPolicy: 'never', labelsOf, now: new Date(0) } as const;
   const plan = planMirror(desired, mirror, options);
   expect(plan).toMatchObject({
     action: 'update',
@@ -99,7 +101,7 @@ test('a mirror that another principal wrote with an older report gets the status
   const notes = { [annotations.sourceUid]: 'shop-1', [annotations.reportedOperation]: '09:00' };
   const metadata = { namespace: 'a', name: 'shop', uid: 'mirror-1', annotations: notes };
   const mirror: Application = { metadata, spec: { project: 'other' }, status: { operationState: run('09:00') } };
-  const options = { name: 'shop', place, adoptionPolicy: 'never', now: new Date(0) } as const;
+  const options = { name: 'shop', place, adoptionPolicy: 'never', labelsOf, now: new Date(0) } as const;
   expect(planMirror(desired, mirror, options)).toMatchObject({
     patch: {
       metadata: { annotations: { [annotations.reportedOperation]: '10:00' } },

@@ -1,4 +1,11 @@
-import { digestOf, isEqual, type MergePatch, mergedPatches, mergePatchBetween } from '../../../base/index.ts';
+import {
+  digestOf,
+  isEqual,
+  type LabelCompletion,
+  type MergePatch,
+  mergedPatches,
+  mergePatchBetween,
+} from '../../../base/index.ts';
 import type { Application } from '../../application.ts';
 import { planLeave } from '../../leaving.ts';
 import { planReport, type ReportContext } from '../../managed/status.ts';
@@ -94,6 +101,8 @@ export interface MirrorPlanOptions {
   readonly name: string;
   readonly place: MirrorPlace;
   readonly adoptionPolicy: MirrorAdoptionPolicy;
+  /** The labels of a mirror, made of those that its agent's Application has. */
+  readonly labelsOf: LabelCompletion;
   /** The time of this write, for its annotation. */
   readonly now: Date;
   /** The agent's report, if one is being processed: status, operation and answered triggers are taken from there. */
@@ -101,12 +110,14 @@ export interface MirrorPlanOptions {
 }
 
 /** Decides what to do with what stands where an agent's Application should be mirrored. */
-export function planMirror(desired: DesiredMirror, mirror: Application | undefined, options: MirrorPlanOptions): Plan {
-  const spec = mirrorSpec(desired.fields, options.place);
+export function planMirror(reported: DesiredMirror, mirror: Application | undefined, options: MirrorPlanOptions): Plan {
+  const spec = mirrorSpec(reported.fields, options.place);
+  const labels = options.labelsOf(reported.fields.labels);
   const objection = projectObjection(spec.project ?? '');
-  if (objection !== undefined) {
-    return { action: 'refuse', message: `the agent's Application cannot be shown: ${objection}` };
+  if (objection !== undefined || labels === undefined) {
+    return { action: 'refuse', message: `the agent's Application cannot be shown: ${objection ?? unselectable}` };
   }
+  const desired = { ...reported, fields: { ...reported.fields, labels } };
   if (mirror === undefined) {
     return { action: 'create', object: newMirror(desired, options) };
   }
@@ -158,6 +169,9 @@ export function planMirrorDeletion(
       })
     : { action: 'none' };
 }
+
+/** What the hub's principal does not see would escape its limits. */
+const unselectable = "no labels would match the principal's --label-selector: correct it";
 
 function isTakenOver({ metadata }: Application): boolean {
   return metadata.annotations?.[annotations.takenOver] !== undefined;
