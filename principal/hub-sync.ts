@@ -163,6 +163,10 @@ export function hubSync(options: {
     runtime,
   });
   const targetOf = projectTargets({ clustersOf, virtualProjects });
+  const departures = {
+    hasLeft: (agent: string) => !options.fleet.isMapped(agent),
+    isResponsible: replicas && ((agent: string) => replicas.isResponsible(agent)),
+  };
   const decisions = new ProjectDecisions((project, agent) =>
     isProjectForAgent(virtualProjects.of(project), targetOf(agent), mapping),
   );
@@ -174,6 +178,7 @@ export function hubSync(options: {
     principalUid,
     clusterOf: (agent) => clusterOf(agent)?.name,
     ensureNamespace: namespaceCreation && hubNamespaceCreator(client, namespaceCreation, logger),
+    ...departures,
     onFailure: options.onFailure,
     presenceChanged: (agent, isThere) => managed.presenceChanged(agent, isThere),
     pace,
@@ -183,6 +188,7 @@ export function hubSync(options: {
   const projectMirrors = new ProjectMirrors({
     store: mirrorProjects,
     namespace,
+    ...departures,
     clusterOf,
     keepsGroups: flags['autonomous-project-groups'],
     onFailure: options.onFailure,

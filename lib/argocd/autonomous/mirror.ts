@@ -3,6 +3,7 @@ import type { Application, ApplicationSpec, ApplicationStatus } from '../applica
 import { withoutPrincipalConditions } from '../managed/status.ts';
 import { annotations, skipSyncLabel } from '../names.ts';
 import { ownerAnnotations, ownerLabels, ownerOptions } from '../owner-marks.ts';
+import { isSkipped } from '../routing.ts';
 import { triggers, triggersOf } from '../triggers.ts';
 
 /** Where a mirror stands: whose Application it shows, and what the hub calls that agent's cluster. */
@@ -162,6 +163,15 @@ export function isMarked({ metadata }: Application): boolean {
 /** Whether an application controller of the hub skips a mirror. Those that argocd-agent's principal made, it does not. */
 export function isSkippedOnHub({ metadata }: Application): boolean {
   return metadata.annotations?.[wellKnown.skipReconcileAnnotation] === 'true';
+}
+
+/**
+ * Whether an Application is the mirror of an agent's, and nothing else that has a source UID: a cluster may be hub and managed cluster
+ * at once, and the finalizers of a managed cluster's copies are not the principal's to remove.
+ */
+export function isMadeHere(application: Application): boolean {
+  const isReported = application.metadata.annotations?.[annotations.reportedOperation] !== undefined;
+  return isReported && isMarked(application) && isSkippedOnHub(application) && !isSkipped(application);
 }
 
 /** What the agent's side hashes for a resync, made from the mirror: the spec with the project as the agent calls it. */

@@ -12,12 +12,16 @@ import {
 } from '../index.ts';
 import { Memory, pair, summaries, testLog } from './testing.ts';
 
-function start({ hub = new Memory<AppProject>(), cluster = new Memory<AppProject>() } = {}) {
+function start({
+  hub = new Memory<AppProject>(),
+  cluster = new Memory<AppProject>(),
+  hasLeft = (_agent: string): boolean => false,
+} = {}) {
   const log = testLog();
   const common = { namespace: 'argocd', runtime: processRuntime(log) };
   const joined = pair({
     autonomous: [
-      new ProjectMirrors({ ...common, store: hub, runtime: { ...common.runtime, today: () => new Date(0) } }),
+      new ProjectMirrors({ ...common, hasLeft, store: hub, runtime: { ...common.runtime, today: () => new Date(0) } }),
     ],
     agent: { mode: 'autonomous', kinds: [publishOwnAppProjects({ ...common, store: cluster })] },
   });
@@ -30,6 +34,29 @@ const project = (name: string, spec: AppProject['spec'] = { sourceRepos: ['*'] }
 });
 
 describe('a project of an autonomous agent', () => {
+  test('of an agent that has left goes when somebody deletes it, whatever its finalizers; others keep theirs', async () => {
+    const hub = new Memory<AppProject>();
+    const held = (agent: string): AppProject => ({
+      metadata: {
+        name: `${agent}-team`,
+        annotations: { [annotations.mirrorOf]: agent },
+        finalizers: ['evil.example/hold'],
+      },
+      spec: { sourceRepos: ['*'] },
+    });
+    hub.put(held('gone'));
+    hub.put({ metadata: { name: 'own', finalizers: ['hold'] }, spec: {} });
+    const { settled } = start({ hub, hasLeft: (agent) => agent === 'gone' || agent === 'late' });
+    await settled();
+    hub.put(held('late'));
+    hub.put(held('elsewhere'));
+    for (const name of ['gone-team', 'late-team', 'elsewhere-team', 'own']) {
+      hub.remove(name);
+    }
+    await settled();
+    await until('they are gone', () => expect([...hub.objects.keys()]).toEqual(['own', 'elsewhere-team']));
+  });
+
   test('a mirror that somebody else makes, of a project that the agent does not have, is deleted', async () => {
     const { hub, cluster, settled } = start();
     cluster.put(project('team'));

@@ -11,9 +11,11 @@ import {
 import type { Application } from '../../application.ts';
 import type { CopySync, HubKind } from '../../peer/kind-sync.ts';
 import { isSkipped } from '../../routing.ts';
+import { DepartedMirrors } from '../../writing/departed-mirrors.ts';
 import { mirrorNames } from '../../writing/kind-names.ts';
 import { namespaceMaker } from '../../writing/missing-namespace.ts';
 import { PlanWriter } from '../../writing/plan-writer.ts';
+import { isMadeHere } from '../mirror.ts';
 import { AgentMirrors } from './agent-mirrors.ts';
 import type { MirrorFailure } from './mirror-failure.ts';
 import type { MirrorAdoptionPolicy } from './mirror-plan.ts';
@@ -38,6 +40,13 @@ export interface ApplicationMirrorsOptions {
    * the agent reports. Default: the same.
    */
   readonly labelsOf?: LabelCompletion;
+  /**
+   * Whether the agent of this name does not belong to the fleet: its mirrors are let go when somebody deletes them, whatever
+   * finalizers they have. Default: none has left.
+   */
+  readonly hasLeft?: (agent: string) => boolean;
+  /** Whether this principal, and no other one, does what is to be done for an agent. Default: yes. */
+  readonly isResponsible?: ((agent: string) => boolean) | undefined;
   /** Called for what cannot be mirrored and why, once per reason, for people to see. */
   readonly onFailure?: (failure: MirrorFailure) => void;
   /** Called when an agent connected or disconnected. */
@@ -62,6 +71,7 @@ export class ApplicationMirrors implements HubKind<CopySync> {
   readonly #writer: PlanWriter<Application>;
   readonly #stop = new AbortController();
   readonly #peers = new Map<string, AgentMirrors>();
+  readonly #departed: DepartedMirrors<Application>;
   /** Names of Applications by namespace. */
   readonly #names = new Map<string, Set<string>>();
 
@@ -81,6 +91,11 @@ export class ApplicationMirrors implements HubKind<CopySync> {
       ensureNamespace: namespaceMaker(options.ensureNamespace),
       runtime: options.runtime,
     });
+    const agentOf = (one: Application) => (isMadeHere(one) ? one.metadata.namespace : undefined);
+    this.#departed = new DepartedMirrors(
+      { ...options, names: mirrorNames, writer: this.#writer, agentOf },
+      this.#stop.signal,
+    );
   }
 
   start(signal: AbortSignal): void {
@@ -119,6 +134,9 @@ export class ApplicationMirrors implements HubKind<CopySync> {
   forgetAgent(agent: string): void {
     this.#peers.get(agent)?.close();
     this.#peers.delete(agent);
+    for (const name of this.namesIn(agent)) {
+      this.#considerDeparted({ namespace: agent, name });
+    }
   }
 
   /** The hub's name for the agent's cluster may have changed. */
@@ -154,6 +172,18 @@ export class ApplicationMirrors implements HubKind<CopySync> {
     } else {
       names.add(ref.name);
     }
-    this.#peers.get(ref.namespace)?.hubChange(ref.name, change);
+    const peer = this.#peers.get(ref.namespace);
+    if (peer === undefined) {
+      this.#considerDeparted(ref);
+    } else {
+      peer.hubChange(ref.name, change);
+    }
+  }
+
+  #considerDeparted(ref: ObjectRef): void {
+    const application = this.#view.get(ref);
+    if (application !== undefined) {
+      this.#departed.consider(application);
+    }
   }
 }

@@ -6,6 +6,8 @@ import { annotations } from '../../names.ts';
 import type { CopySync, HubKind } from '../../peer/kind-sync.ts';
 import type { ArgoCluster } from '../../project-clusters.ts';
 import { isSkipped } from '../../routing.ts';
+import { DepartedMirrors } from '../../writing/departed-mirrors.ts';
+import { PlanWriter } from '../../writing/plan-writer.ts';
 import { replicaDigest } from '../copy.ts';
 import { appProjectKind } from '../kinds.ts';
 import {
@@ -33,6 +35,13 @@ export interface ProjectMirrorsOptions {
   readonly clusterOf?: (agent: string) => ArgoCluster | undefined;
   /** Whether groups of users that a cluster's AppProjects name get the roles on the hub, too. Default: no. */
   readonly keepsGroups?: boolean;
+  /**
+   * Whether the agent of this name does not belong to the fleet: its mirrors are let go when somebody deletes them, whatever
+   * finalizers they have. Default: none has left.
+   */
+  readonly hasLeft?: (agent: string) => boolean;
+  /** Whether this principal, and no other one, does what is to be done for an agent. Default: yes. */
+  readonly isResponsible?: ((agent: string) => boolean) | undefined;
   /** Receives projects that cannot be mirrored, with the reason, once per reason, to show them to users. */
   readonly onFailure?: (trouble: MirrorFailure) => void;
   /** Waits until the agent may write again; called before each of its messages is processed. Default: no wait. */
@@ -59,6 +68,7 @@ export class ProjectMirrors implements HubKind<CopySync> {
   readonly #view: View<AppProject>;
   readonly #mirrors = new Map<string, Mirror>();
   #signal: AbortSignal | undefined;
+  #departed: DepartedMirrors<AppProject> | undefined;
 
   constructor(options: ProjectMirrorsOptions) {
     this.#options = options;
@@ -69,6 +79,7 @@ export class ProjectMirrors implements HubKind<CopySync> {
         for (const [, { replica }] of this.#concerned(ref)) {
           replica.localChange(ref, change);
         }
+        this.#considerDeparted(change.now);
       },
       doubted: (ref) => {
         for (const [, { replica }] of this.#concerned(ref)) {
@@ -80,6 +91,11 @@ export class ProjectMirrors implements HubKind<CopySync> {
 
   start(signal: AbortSignal): void {
     this.#signal = signal;
+    const { store, runtime } = this.#options;
+    const names = { noun: 'AppProject', logFields: ({ name }: ObjectRef) => ({ project: name }) };
+    const writer = new PlanWriter<AppProject>({ names, store, view: this.#view, runtime });
+    const agentOf = (one: AppProject) => (isSkipped(one) ? undefined : one.metadata.annotations?.[annotations.mirrorOf]);
+    this.#departed = new DepartedMirrors({ ...this.#options, names, writer, agentOf }, signal);
     const unfollow = this.#view.follow(this.#options.store);
     signal.addEventListener('abort', unfollow);
   }
@@ -96,11 +112,20 @@ export class ProjectMirrors implements HubKind<CopySync> {
   forgetAgent(agent: string): void {
     this.#mirrors.get(agent)?.stop.abort();
     this.#mirrors.delete(agent);
+    for (const project of this.#view.values()) {
+      this.#considerDeparted(project);
+    }
   }
 
   /** The name or URL of the agent's cluster in the hub's Argo CD may have changed. */
   clusterChanged(agent: string): void {
     this.#mirrors.get(agent)?.replica.renew();
+  }
+
+  #considerDeparted(project: AppProject | undefined): void {
+    if (project !== undefined) {
+      this.#departed?.consider(project);
+    }
   }
 
   #newMirror(agent: string): Mirror {
