@@ -15,6 +15,7 @@ import {
 import type { AgentCache } from './agent-cache.ts';
 import { AgentChannel } from './agent-channel.ts';
 import { keyFault } from './keys.ts';
+import { PacedNews } from './paced-news.ts';
 import { isSubscriptionCommand, type SubscriptionCommand, Subscriptions } from './subscriptions.ts';
 import { ValueRefusal } from './value-check.ts';
 
@@ -116,6 +117,7 @@ export class ClientConnection {
   readonly #channels = new Map<string, AgentChannel>();
   /** Channels of agents with a message for the client: one for each, however many there were. */
   readonly #news = new Set<string>();
+  readonly #paced = new PacedNews((name) => this.#publish(name));
   #pinging: NodeJS.Timeout | undefined;
   readonly #acceptance: NodeJS.Timeout;
 
@@ -149,6 +151,7 @@ export class ClientConnection {
     this.#gone.abort(new Error('the client of the Redis proxy has left'));
     clearInterval(this.#pinging);
     clearTimeout(this.#acceptance);
+    this.#paced.close();
     for (const channel of this.#channels.values()) {
       channel.leave();
     }
@@ -158,10 +161,10 @@ export class ClientConnection {
     client.once('close', () => clearTimeout(linger));
   }
 
-  /** A channel of an agent has a message; it is ignored unless the client subscribes to that channel of that agent. */
+  /** A channel of an agent has a message; it is ignored unless the client subscribes to that channel of that agent. Paced. */
   news(agent: string, name: string): void {
     if (this.#channels.get(name)?.agent === agent) {
-      this.#publish(name);
+      this.#paced.news(name);
     }
   }
 
@@ -287,7 +290,7 @@ export class ClientConnection {
         const channel = new AgentChannel({
           agent,
           ask: (signal) => cache.subscribe(agent, this.uuid, name, signal),
-          publish: () => this.#publish(name),
+          publish: () => this.#paced.news(name),
         });
         this.#channels.set(name, channel);
         this.#pinging ??= setInterval(() => this.#ping(), pingIntervalMs).unref();
@@ -301,6 +304,7 @@ export class ClientConnection {
       this.#channels.get(name)?.leave();
       this.#channels.delete(name);
       this.#news.delete(name);
+      this.#paced.forget(name);
     }
   }
 
