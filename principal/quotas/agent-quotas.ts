@@ -8,7 +8,7 @@ import {
   systemClock,
   View,
 } from '../../lib/sync/index.ts';
-import { AgentUsage, type Share, type Usage } from './agent-usage.ts';
+import { type AgentTotal, AgentUsage, type Share } from './agent-usage.ts';
 import { LargeWrites } from './large-writes.ts';
 
 /** What one agent may store on the hub and write to it. A limit of 0 is none. */
@@ -81,7 +81,7 @@ export class AgentQuotas {
   }
 
   /** What an agent has stored. */
-  usageOf(agent: string): Readonly<Usage> {
+  usageOf(agent: string): Readonly<AgentTotal> {
     return this.#usage.of(agent);
   }
 

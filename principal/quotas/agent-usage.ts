@@ -7,7 +7,7 @@ export interface Share {
 }
 
 /** What an agent has on the hub. */
-export interface Usage {
+export interface AgentTotal {
   /** Its mirrors. */
   objects: number;
   bytes: number;
@@ -25,10 +25,10 @@ interface Place {
  */
 export class AgentUsage {
   readonly #places = new Map<string, Place>();
-  readonly #usage = new Map<string, Usage>();
+  readonly #usage = new Map<string, AgentTotal>();
 
   /** What an agent has in all. */
-  of(agent: string): Readonly<Usage> {
+  of(agent: string): Readonly<AgentTotal> {
     return this.#usage.get(agent) ?? { objects: 0, bytes: 0 };
   }
 

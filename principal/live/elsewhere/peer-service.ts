@@ -111,7 +111,7 @@ async function serveRedis(
   response.on('error', () => undefined);
   try {
     const command = redisCommand.parse(JSON.parse(await textOf(request)));
-    news.asked(peer, agent, command.connectionUuid);
+    news.asked(peer, agent, command);
     const context = parseTraceparent(request.headers.traceparent?.toString());
     const asked = () => ask(agent, command, gone.signal);
     const { data } = await (tracer && context ? tracer.within({ context }, asked) : asked());

@@ -90,7 +90,10 @@ test('what the API server refuses is tried again', async () => {
 });
 
 test.each<[string, Application['metadata']]>([
-  ['a copy of a managed agent', { ...hubRef, annotations: { [annotations.sourceUid]: 'u', [annotations.lastUpdated]: 'x' } }],
+  [
+    'a copy of a managed agent',
+    { ...hubRef, annotations: { [annotations.sourceUid]: 'u', [annotations.lastUpdated]: 'x' } },
+  ],
   ["a user's own Application", hubRef],
 ])('%s keeps its finalizers', async (_, metadata) => {
   const lab = new Lab();

@@ -94,7 +94,8 @@ export class ProjectMirrors implements HubKind<CopySync> {
     const { store, runtime } = this.#options;
     const names = { noun: 'AppProject', logFields: ({ name }: ObjectRef) => ({ project: name }) };
     const writer = new PlanWriter<AppProject>({ names, store, view: this.#view, runtime });
-    const agentOf = (one: AppProject) => (isSkipped(one) ? undefined : one.metadata.annotations?.[annotations.mirrorOf]);
+    const agentOf = (one: AppProject) =>
+      isSkipped(one) ? undefined : one.metadata.annotations?.[annotations.mirrorOf];
     this.#departed = new DepartedMirrors({ ...this.#options, names, writer, agentOf }, signal);
     const unfollow = this.#view.follow(this.#options.store);
     signal.addEventListener('abort', unfollow);
