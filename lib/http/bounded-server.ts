@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { Server as TlsServer } from 'node:tls';
 import { type Logger, listenHost } from '../base/index.ts';
 import { type ConnectionCaps, limitConnections } from './limit-connections.ts';
+import { limitHandshakeBytes } from './limit-handshake-bytes.ts';
 import { limitHandshakes } from './limit-handshakes.ts';
 import { limitRequests, type RequestCaps } from './limit-requests.ts';
 import { RefusalLog } from './refusal-log.ts';
@@ -64,6 +65,9 @@ export function boundedServer(
       // Last, when the server has all its listeners.
       limitConnections(server, limits, refusals);
       limitRequests(server, limits, refusals);
+      if (server instanceof TlsServer && tls?.requestCert) {
+        limitHandshakeBytes(server, refusals);
+      }
       await new Promise<void>((resolve, reject) => {
         server.once('error', reject);
         server.listen(port, listenHost(host), () => {

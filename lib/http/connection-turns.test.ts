@@ -10,7 +10,7 @@ function make() {
       const name = `${network}:${index}`;
       return turns.enter(`10.0.0.${network}`, () => begun.push(name));
     });
-  return { begun, enter };
+  return { begun, enter, turns };
 }
 
 test('a turn of the event loop begins with few of those that come at once', async () => {
@@ -51,4 +51,30 @@ test('who has closed while it waited has no turn', async () => {
   enter(2, 1);
   await until(() => expect(begun).toHaveLength(12));
   expect(begun).not.toContain('1:9');
+});
+
+test('of those that take long one begins in a turn, and the others have as much time as it took', async () => {
+  const { turns } = make();
+  const begun: number[] = [];
+  let between = 0;
+  const count = () => {
+    between++;
+    if (begun.length < 6) {
+      setImmediate(count);
+    }
+  };
+  for (let index = 0; index < 6; index++) {
+    turns.enter('10.0.0.1', () => {
+      const end = performance.now() + 25;
+      while (performance.now() < end) {
+        // Busy.
+      }
+      begun.push(between);
+    });
+  }
+  expect(begun).toHaveLength(1);
+  count();
+  await until(() => expect(begun).toHaveLength(6));
+  const gaps = begun.slice(1).map((now, index) => now - (begun[index] ?? 0));
+  expect(Math.min(...gaps), 'turns of the event loop between two').toBeGreaterThan(5);
 });

@@ -3,15 +3,19 @@ import { networkOf } from '../base/index.ts';
 
 /** Connections that begin in one turn of the event loop. */
 const perTurn = 8;
+/** The most time that a turn takes, in ms: none begins after it. Of usual handshakes 8 take less. */
+const turnMs = 20;
 
 /**
  * New connections begin a few in each turn of the event loop, each network in its turn. A handshake follows at once, from what has
- * been read already: those of a thousand that connect at the same moment would stop everybody else for their time.
+ * been read already: those of a thousand that connect at the same moment would stop everybody else for their time. Handshakes that
+ * are made to take long have half of the time at most.
  */
 export class ConnectionTurns {
   /** By network, in the order of their turns. */
   readonly #waiting = new Map<string, Set<() => void>>();
   #begun = 0;
+  #tookMs = 0;
 
   /**
    * Calls `begin`, at once or in a later turn.
@@ -28,7 +32,7 @@ export class ConnectionTurns {
 
   #continue(): void {
     for (const [network, [first]] of this.#waiting) {
-      if (this.#begun >= perTurn || first === undefined) {
+      if (this.#begun >= perTurn || this.#tookMs >= turnMs || first === undefined) {
         return;
       }
       this.#begun++;
@@ -41,11 +45,20 @@ export class ConnectionTurns {
         this.#waiting.delete(network);
         this.#waiting.set(network, others);
       }
+      const since = performance.now();
       first();
+      this.#tookMs += performance.now() - since;
     }
   }
 
   #nextTurn(): void {
+    if (this.#tookMs >= turnMs) {
+      setTimeout(() => this.#nextTurn(), this.#tookMs);
+      this.#tookMs = 0;
+      this.#begun = perTurn;
+      return;
+    }
+    this.#tookMs = 0;
     this.#begun = 0;
     this.#continue();
   }

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import type { Server, TLSSocket } from 'node:tls';
 import { BoundedMap, remoteAddressOf } from '../base/index.ts';
+import { refuseRenegotiation } from './refuse-renegotiation.ts';
 
 /** Clients complete a handshake at once. */
 const mostHandshakes = 1_000;
@@ -22,7 +23,10 @@ export function limitHandshakes(server: Server): () => void {
       }
     });
   });
-  server.on('secureConnection', (socket: TLSSocket) => open.delete(remoteAddressOf(socket)));
+  server.on('secureConnection', (socket: TLSSocket) => {
+    open.delete(remoteAddressOf(socket));
+    refuseRenegotiation(socket);
+  });
   return () => {
     for (const socket of open.values()) {
       socket.destroy();

@@ -2,7 +2,7 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { createServer as createTlsServer, type TLSSocket, type Server as TlsServer } from 'node:tls';
 import { type Logger, remoteAddressOf } from '../../../base/index.ts';
 import { type CertifiedPort, certifySockets, type SocketCertificate } from '../../../credentials/index.ts';
-import { ConnectionTurns } from '../../../http/index.ts';
+import { ConnectionTurns, limitHandshakeBytes, RefusalLog, refuseRenegotiation } from '../../../http/index.ts';
 import type { ServerTls } from '../../tls.ts';
 import { type ConnectionLimits, ConnectionRate } from './connection-rate.ts';
 import { logTlsFailures } from './tls-failures.ts';
@@ -164,6 +164,7 @@ export async function listenForConnections(options: {
     tlsServer.on('tlsClientError', (_error, socket) => socket.destroy());
     tlsServer.on('secureConnection', (socket: TLSSocket) => {
       socket.on('error', () => undefined);
+      refuseRenegotiation(socket);
       if (socket.alpnProtocol === 'h2') {
         options.accept(socket, 'h2', certificateOf(socket));
       } else if (http1) {
@@ -173,6 +174,9 @@ export async function listenForConnections(options: {
         socket.destroy();
       }
     });
+    if (tls !== 'plaintext' && tls.clientCa !== undefined) {
+      limitHandshakeBytes(tlsServer, new RefusalLog('agents', logger));
+    }
   }
 
   await new Promise<void>((resolve, reject) => {
