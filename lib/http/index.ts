@@ -5,5 +5,6 @@ export { type ConnectionCaps, limitConnections } from './limit-connections.ts';
 export { limitHandshakeBytes } from './limit-handshake-bytes.ts';
 export { limitHandshakes } from './limit-handshakes.ts';
 export { limitRequests, type RequestCaps } from './limit-requests.ts';
+export { NetworkShares } from './network-shares.ts';
 export { RefusalLog } from './refusal-log.ts';
 export { refuseRenegotiation } from './refuse-renegotiation.ts';

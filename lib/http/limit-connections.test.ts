@@ -2,7 +2,9 @@ import { once } from 'node:events';
 import { connect, createServer, Socket } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
 import { until } from '../base/testing.ts';
-import { limitConnections, RefusalLog } from './index.ts';
+import { boundedServer, limitConnections, RefusalLog } from './index.ts';
+
+const httpLimits = { requestsUnderWay: 2, headersMs: 30_000, requestMs: 30_000, idleMs: 30_000, stallMs: 30_000 };
 
 const stops: (() => unknown)[] = [];
 afterEach(async () => {
@@ -23,19 +25,21 @@ async function serve(caps: { connections: number; connectionsPerNetwork: number 
   await once(server, 'listening');
   stops.push(() => server.close());
   const { port } = server.address() as { port: number };
-  /** @param from an address of the loopback network */
-  const client = async (from: string) => {
-    const socket = Object.assign(connect({ port, host: '127.0.0.1', localAddress: from }), { hasEnded: false });
-    stops.push(() => socket.destroy());
-    socket.on('error', () => undefined);
-    socket.on('close', () => {
-      socket.hasEnded = true;
-    });
-    socket.resume();
-    await once(socket, 'connect');
-    return socket;
-  };
+  const client = (from: string) => clientOf(port, from);
   return { open, lines, client };
+}
+
+/** @param from an address of the loopback network */
+async function clientOf(port: number, from: string) {
+  const socket = Object.assign(connect({ port, host: '127.0.0.1', localAddress: from }), { hasEnded: false });
+  stops.push(() => socket.destroy());
+  socket.on('error', () => undefined);
+  socket.on('close', () => {
+    socket.hasEnded = true;
+  });
+  socket.resume();
+  await once(socket, 'connect');
+  return socket;
 }
 
 test('an address has no more connections than it may, others have theirs', async () => {
@@ -73,6 +77,32 @@ test('the address with most connections makes room for the others, with its olde
   const more = await client('127.0.0.2');
   await until(() => more.hasEnded);
   expect([others.map(({ hasEnded }) => hasEnded), open.size]).toEqual([[false, false], 4]);
+});
+
+test('when each address has one, the connection that has been idle for longest makes room', async () => {
+  const bounded = boundedServer(
+    {
+      what: 'tests',
+      limits: { ...httpLimits, connections: 3, connectionsPerNetwork: 3 },
+      logger: { warn: () => undefined },
+    },
+    (request, response) => request.url === '/quick' && response.end('well'),
+  );
+  const port = await bounded.listen({ port: 0, host: '127.0.0.1' });
+  stops.push(() => bounded.close());
+  const open = (from: string) => clientOf(port, from);
+  const ask = async (socket: Awaited<ReturnType<typeof open>>, path: string) => {
+    const answered = path === '/quick' && once(socket, 'data');
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`);
+    await answered;
+  };
+  const [busy, idle, later] = [await open('127.0.0.2'), await open('127.0.0.3'), await open('127.0.0.4')];
+  await ask(busy, '/slow');
+  await ask(idle, '/quick');
+  await ask(later, '/quick');
+  const newcomer = await open('127.0.0.5');
+  await ask(newcomer, '/quick');
+  expect([busy, idle, later].map(({ hasEnded }) => hasEnded)).toEqual([false, true, false]);
 });
 
 test('refusals are said at once, and then once a minute with their number', () => {

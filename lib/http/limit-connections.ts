@@ -1,8 +1,12 @@
+import { Server as HttpServer } from 'node:http';
+import { Server as HttpsServer } from 'node:https';
 import type { Server, Socket } from 'node:net';
 import { Server as TlsServer } from 'node:tls';
 import { networkOf } from '../base/index.ts';
 import { beginInTurns } from './connection-turns.ts';
 import { guard } from './guard.ts';
+import { IdleConnections } from './idle-connections.ts';
+import { NetworkShares } from './network-shares.ts';
 import type { RefusalLog } from './refusal-log.ts';
 
 /** How many connections a server may have open. */
@@ -19,40 +23,36 @@ export interface ConnectionCaps {
 /**
  * Limits the open connections of a server, to be called when it has its listeners. A few begin in each turn of the event loop, and a
  * few handshakes or first requests are read. When there are as many as there may be, the oldest
- * connection of the network with most makes room for one of a network with fewer: nobody keeps the others out.
+ * connection of the network with most makes room for one of a network with fewer: nobody keeps the others out. When no network has
+ * more, the connection of HTTP makes room that has had no request for longest.
  */
 export function limitConnections(server: Server, caps: ConnectionCaps, refusals: RefusalLog): void {
-  const networks = new Map<string, Set<Socket>>();
-  let open = 0;
+  const shares = new NetworkShares<Socket>();
+  const idle = server instanceof HttpServer || server instanceof HttpsServer ? new IdleConnections(server) : undefined;
 
   const refuse = (socket: Socket, network: string, why: string) => {
     socket.destroy();
-    refusals.add(why, network, { connections: open });
+    refusals.add(why, network, { connections: shares.size });
   };
   const remember = (socket: Socket, network: string) => {
-    const own = networks.get(network) ?? new Set();
-    networks.set(network, own.add(socket));
-    open++;
-    socket.once('close', () => forget(socket, network));
+    shares.add(network, socket);
+    idle?.add(socket);
+    socket.once('close', () => shares.delete(network, socket));
   };
-  const forget = (socket: Socket, network: string) => {
-    const own = networks.get(network);
-    if (own?.delete(socket)) {
-      open--;
-      if (own.size === 0) {
-        networks.delete(network);
-      }
+  const makeRoom = (newcomer: string): boolean => {
+    const place = shares.placeFor(newcomer);
+    if (place !== undefined) {
+      shares.delete(place.network, place.connection);
+      refuse(place.connection, place.network, 'there are too many, and most are from its address');
+      return true;
     }
-  };
-  /** Ends the oldest connection of the network that has most, if that is more than a newcomer's will have. */
-  const makeRoom = (newcomers: number): boolean => {
-    const [network, sockets] = [...networks].reduce((most, one) => (one[1].size > most[1].size ? one : most));
-    const [oldest] = sockets;
-    if (oldest === undefined || sockets.size <= newcomers + 1) {
+    const longest = idle?.first;
+    if (longest === undefined) {
       return false;
     }
-    forget(oldest, network);
-    refuse(oldest, network, 'there are too many, and most are from its address');
+    const network = networkOf(longest.remoteAddress ?? '');
+    shares.delete(network, longest);
+    refuse(longest, network, 'there are too many, and it has been idle for longest');
     return true;
   };
 
@@ -62,13 +62,13 @@ export function limitConnections(server: Server, caps: ConnectionCaps, refusals:
   }
   guard(server, 'connection', (socket: Socket) => {
     const network = networkOf(socket.remoteAddress ?? '');
-    const own = networks.get(network)?.size ?? 0;
+    const own = shares.of(network);
     socket.on('error', () => undefined);
     if (own >= caps.connectionsPerNetwork) {
       refuse(socket, network, 'there are too many from its address');
       return false;
     }
-    if (open >= caps.connections && !makeRoom(own)) {
+    if (shares.size >= caps.connections && !makeRoom(network)) {
       refuse(socket, network, 'there are too many');
       return false;
     }

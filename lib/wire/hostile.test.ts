@@ -8,7 +8,7 @@ import { Event } from '../../proto/gen/eventstreamapi/eventstream.ts';
 import { TokenAuthority } from '../auth/index.ts';
 import { until } from '../base/testing.ts';
 import { agentSource, encodeEvent, heartbeatEvent, type WireServerOptions } from './index.ts';
-import { createSigningKey } from './testing/certificates.ts';
+import { createSigningKey, createTestCa } from './testing/certificates.ts';
 
 const tokens = TokenAuthority.fromPem(createSigningKey());
 let stops: (() => unknown)[] = [];
@@ -291,6 +291,37 @@ test('strangers that hold connections make room for others, agents never do', as
   await until(() => expect(refusals).toEqual(['too-many-strangers']));
   await until(() => expect(gone).toEqual([3]));
   expect(server.connectedAgents()).toEqual(['one']);
+});
+
+test('strangers of one address make room for another address at once, and who has a certificate is no stranger', async () => {
+  const ca = await createTestCa();
+  const own = await ca.issue({ subject: 'CN=principal', names: ['127.0.0.1'], usage: 'server' });
+  const agent = await ca.issue({ subject: 'CN=cluster1' });
+  const refused: string[] = [];
+  const principal = await playPrincipal({
+    tls: { ...own, clientCa: ca.cert, requireClientCertificate: true },
+    limits: { maxUnauthenticated: 4 },
+    refused: (_reason, { address }) => refused.push(address.slice(0, address.lastIndexOf(':'))),
+  });
+  stops.push(() => principal.close());
+  const flood = async () => {
+    for (let count = 0; count < 6; count++) {
+      const socket = connectTcp({ port: principal.port, host: '127.0.0.1', localAddress: '127.0.0.2' });
+      socket.on('error', () => undefined);
+      stops.push(() => socket.destroy());
+      await once(socket, 'connect');
+    }
+  };
+  await flood();
+  const session = connect(`https://127.0.0.1:${principal.port}`, { ca: ca.cert, ...agent });
+  stops.push(() => session.destroy());
+  session.on('error', () => undefined);
+  await once(session, 'remoteSettings');
+  await flood();
+  await flood();
+  // The flood's own address refuses itself: two of the first, one for the agent's sake, and all of the others but the one in its place.
+  await until(() => expect(refused).toHaveLength(14));
+  expect([new Set(refused), session.destroyed]).toEqual([new Set(['127.0.0.2']), false]);
 });
 
 test('connections above the rate of an address wait their turn', async () => {

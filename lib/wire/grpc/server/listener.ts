@@ -1,8 +1,14 @@
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { createServer as createTlsServer, type TLSSocket, type Server as TlsServer } from 'node:tls';
-import { type Logger, remoteAddressOf } from '../../../base/index.ts';
+import { type Logger, networkOf, remoteAddressOf } from '../../../base/index.ts';
 import { type CertifiedPort, certifySockets, type SocketCertificate } from '../../../credentials/index.ts';
-import { ConnectionTurns, limitHandshakeBytes, RefusalLog, refuseRenegotiation } from '../../../http/index.ts';
+import {
+  ConnectionTurns,
+  limitHandshakeBytes,
+  NetworkShares,
+  RefusalLog,
+  refuseRenegotiation,
+} from '../../../http/index.ts';
 import type { ServerTls } from '../../tls.ts';
 import { type ConnectionLimits, ConnectionRate } from './connection-rate.ts';
 import { logTlsFailures } from './tls-failures.ts';
@@ -30,7 +36,7 @@ export interface ConnectionListener {
 
 /** The longest TLS handshake; `idleMs` may shorten it. */
 const maxHandshakeMs = 60_000;
-/** An unauthenticated connection is kept at least this long before it may have to make room for a new one. */
+/** An unauthenticated connection is kept at least this long before it may have to make room for one whose network has no fewer. */
 const unauthenticatedGraceMs = 5000;
 /** The first bytes of every HTTP/2 client. */
 const http2Preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
@@ -38,6 +44,8 @@ const http2Preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
 const refusalLogMs = 10_000;
 
 interface OpenConnection {
+  readonly peer: string;
+  readonly network: string;
   readonly socket: Socket;
   readonly since: number;
   hasCalled: boolean;
@@ -67,8 +75,9 @@ export async function listenForConnections(options: {
   const rate = new ConnectionRate(limits);
   const turns = new ConnectionTurns();
   const connections = new Map<string, OpenConnection>();
-  /** Connections on which no call has authenticated yet, oldest first. */
+  /** Connections without a valid certificate on which no call has authenticated yet, oldest first. */
   const unauthenticated = new Map<string, OpenConnection>();
+  const strangers = new NetworkShares<OpenConnection>();
   let isClosing = false;
   let refusals = 0;
   let loggedAt = Number.NEGATIVE_INFINITY;
@@ -89,16 +98,26 @@ export async function listenForConnections(options: {
     loggedAt = now;
     refusals = 0;
   };
-  const makeRoom = (now: number): boolean => {
+  /** The connection is none of a stranger any more: it has logged in, or has gone. */
+  const isKnown = (peer: string) => {
+    const connection = unauthenticated.get(peer);
+    if (connection !== undefined) {
+      unauthenticated.delete(peer);
+      strangers.delete(connection.network, connection);
+    }
+  };
+  const makeRoom = (network: string, now: number): boolean => {
     if (unauthenticated.size < limits.maxUnauthenticated) {
       return true;
     }
-    const [oldest] = unauthenticated;
-    if (oldest === undefined || now - oldest[1].since < unauthenticatedGraceMs) {
+    const [[, oldest] = []] = unauthenticated;
+    const isOld = oldest !== undefined && now - oldest.since >= unauthenticatedGraceMs;
+    const leaving = strangers.placeFor(network)?.connection ?? (isOld ? oldest : undefined);
+    if (leaving === undefined) {
       return false;
     }
-    unauthenticated.delete(oldest[0]);
-    refuse(oldest[1].socket, 'too-many-strangers');
+    isKnown(leaving.peer);
+    refuse(leaving.socket, 'too-many-strangers');
     return true;
   };
 
@@ -123,13 +142,15 @@ export async function listenForConnections(options: {
     if (wait === undefined) {
       return refuse(socket, 'too-many-from-address');
     }
-    if (!makeRoom(now)) {
+    const network = networkOf(socket.remoteAddress ?? '');
+    if (!makeRoom(network, now)) {
       return refuse(socket, 'too-many-strangers');
     }
     const peer = remoteAddressOf(socket);
-    const connection: OpenConnection = { socket, since: now, hasCalled: false };
+    const connection: OpenConnection = { peer, network, socket, since: now, hasCalled: false };
     connections.set(peer, connection);
     unauthenticated.set(peer, connection);
+    strangers.add(network, connection);
     let leaveQueue: (() => void) | undefined;
     const begin = () => {
       leaveQueue = turns.enter(socket.remoteAddress ?? '', () => accept(socket));
@@ -139,7 +160,7 @@ export async function listenForConnections(options: {
       clearTimeout(timer);
       leaveQueue?.();
       connections.delete(peer);
-      unauthenticated.delete(peer);
+      isKnown(peer);
       // A client that rejects the server's certificate closes without an alert. Probes of load balancers send nothing, and
       // argocd-agent's agents probe before every call over WebSocket, only to see the certificate.
       if (connection.hasCalled || tls === 'plaintext' || socket.bytesRead === 0 || isClosing) {
@@ -165,10 +186,14 @@ export async function listenForConnections(options: {
     tlsServer.on('secureConnection', (socket: TLSSocket) => {
       socket.on('error', () => undefined);
       refuseRenegotiation(socket);
+      const certified = certificateOf(socket);
+      if (certified !== undefined && certified.problem() === undefined) {
+        isKnown(remoteAddressOf(socket));
+      }
       if (socket.alpnProtocol === 'h2') {
-        options.accept(socket, 'h2', certificateOf(socket));
+        options.accept(socket, 'h2', certified);
       } else if (http1) {
-        options.accept(socket, 'http/1.1', certificateOf(socket));
+        options.accept(socket, 'http/1.1', certified);
       } else {
         logger.warn({ peer: remoteAddressOf(socket) }, 'A client does not speak HTTP/2 (ALPN h2) and is turned away');
         socket.destroy();
@@ -204,7 +229,7 @@ export async function listenForConnections(options: {
       }
     },
     authenticated(socket) {
-      unauthenticated.delete(remoteAddressOf(socket));
+      isKnown(remoteAddressOf(socket));
     },
     close() {
       isClosing = true;
