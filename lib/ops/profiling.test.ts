@@ -1,3 +1,4 @@
+import { request } from 'node:http';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createLogger, type HttpEndpoint, serveProfiles } from './index.ts';
 
@@ -34,4 +35,22 @@ test('a heap snapshot and a report without the environment', async () => {
   expect(report.javascriptHeap).toBeDefined();
   expect(report.environmentVariables).toBeUndefined();
   expect(JSON.stringify(report.header)).not.toContain('commandLine');
+});
+
+test.each([
+  [403, { host: 'evil.example' }],
+  [403, { host: 'evil.example:80', 'sec-fetch-site': 'same-origin' }],
+  [403, { host: '127.0.0.1.evil.example' }],
+  [403, { host: 'localhost', 'sec-fetch-site': 'cross-site' }],
+  [200, { host: 'localhost:6060' }],
+  [200, { host: '[::1]:6060', 'sec-fetch-site': 'none' }],
+])('it answers %d to a request with %j', async (status, headers) => {
+  const answered = await new Promise((resolve, reject) => {
+    const asked = request({ host: '127.0.0.1', port: endpoint.port, path: '/debug/pprof/', headers }, (response) => {
+      response.resume();
+      resolve(response.statusCode);
+    });
+    asked.on('error', reject).end();
+  });
+  expect(answered).toBe(status);
 });

@@ -10,6 +10,8 @@ import type { HttpEndpoint } from './http.ts';
 const defaultSeconds = 30;
 const maxSeconds = 600;
 
+const localHosts = new Set(['127.0.0.1', 'localhost', '[::1]']);
+
 /** For a few operators, who wait long for a profile and load a large one through a port-forward. */
 const limits: HttpLimits = {
   connections: 10,
@@ -63,8 +65,12 @@ export async function serveProfiles(options: {
       '/debug/pprof/report': (_, response) => json(response, report()),
     };
   const bounded = boundedServer({ what: 'profiles', limits, logger: options.logger }, (request, response) => {
-    const [path = ''] = (request.url ?? '').split('?', 1);
-    const route = routes[path === '/debug/pprof' ? '/debug/pprof/' : path];
+    if (!isFromHere(request)) {
+      return text(response, 403, 'profiles are for http://127.0.0.1 and http://localhost, and not for other sites\n');
+    }
+    const [asked = ''] = (request.url ?? '').split('?', 1);
+    const path = asked === '/debug/pprof' ? '/debug/pprof/' : asked;
+    const route = Object.hasOwn(routes, path) ? routes[path] : undefined;
     if (route === undefined) {
       return text(response, 404, 'see /debug/pprof/\n');
     }
@@ -83,6 +89,15 @@ export async function serveProfiles(options: {
   });
   bounded.server.unref();
   return { port, close: () => bounded.close() };
+}
+
+/**
+ * Whether a request names this machine, and does not come from another site's page: any page in an operator's browser reaches a
+ * port-forward, under a name of its own that leads to 127.0.0.1, too.
+ */
+function isFromHere({ headers }: IncomingMessage): boolean {
+  const host = (headers.host ?? '').replace(/:\d+$/, '').toLowerCase();
+  return localHosts.has(host) && headers['sec-fetch-site'] !== 'cross-site';
 }
 
 async function sendCpuProfile(request: IncomingMessage, response: ServerResponse): Promise<void> {

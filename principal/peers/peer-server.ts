@@ -2,8 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
-import { isDnsLabel, type Logger } from '../../lib/base/index.ts';
-import { boundedServer, type HttpLimits } from '../../lib/http/index.ts';
+import { isDnsLabel, type Logger, networkOf } from '../../lib/base/index.ts';
+import { boundedServer, type HttpLimits, RefusalLog } from '../../lib/http/index.ts';
 import { FatalError } from '../../lib/ops/index.ts';
 import type { Peer, ReplicaDirectory } from '../replicas/index.ts';
 import { onDeparture } from './departures.ts';
@@ -63,6 +63,7 @@ export async function servePeers(options: {
   readonly logger: Logger;
 }): Promise<PeerServer> {
   const { host, port, identity, metrics, logger } = options;
+  const refusals = new RefusalLog('other replicas', logger);
   let joined: { readonly directory: ReplicaDirectory; readonly service: PeerService } | undefined;
   /** Of each peer, by fingerprint. */
   const connections = new Map<string, Set<TLSSocket>>();
@@ -136,7 +137,7 @@ export async function servePeers(options: {
     const fingerprint = peerFingerprint(socket);
     if (fingerprint === undefined || peerOf(fingerprint) === undefined) {
       metrics.refused();
-      logger.warn({ from: socket.remoteAddress, fingerprint }, 'a connection to the port of replicas is from none');
+      refusals.add('it is from no live replica', networkOf(socket.remoteAddress ?? ''), { fingerprint });
       socket.destroy();
       return;
     }
