@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type ClientHttp2Session, type ClientHttp2Stream, connect } from 'node:http2';
 import { connect as connectTls } from 'node:tls';
 import { afterEach, expect, test } from 'vitest';
-import { playPrincipal } from '../../e2e/peer/index.ts';
+import { noLog, playPrincipal } from '../../e2e/peer/index.ts';
 import { authenticateWith, GoExpression, mtlsMethod } from '../auth/index.ts';
 import { until } from '../base/testing.ts';
 import { createTestCa } from './testing/certificates.ts';
@@ -71,4 +71,29 @@ test.each([
   call(agent, '/versionapi.Version/Version');
   await until(() => expect(turnedAway).toBe(strangers * callsEach));
   expect(before).toBeLessThan(100);
+});
+
+test('a stranger whose certificate is larger than any agent needs is cut off before it is checked', async () => {
+  const ca = await createTestCa();
+  const serverTls = await ca.issue({ subject: 'CN=principal', names: ['127.0.0.1'], usage: 'server' });
+  const names = Array.from({ length: 2_000 }, (_, index) => `name-${index}.example`);
+  const stranger = await (await createTestCa('other')).issue({ subject: 'CN=cluster1', names });
+  const lines: string[] = [];
+  const principal = await playPrincipal({
+    tls: { ...serverTls, clientCa: ca.cert, requireClientCertificate: true },
+    logger: { ...noLog, warn: (_fields: object, line: string) => lines.push(line) },
+  });
+  stops.push(principal.close);
+  const socket = connectTls({
+    host: '127.0.0.1',
+    port: principal.port,
+    ca: ca.cert,
+    ALPNProtocols: ['h2'],
+    ...stranger,
+  });
+  stops.push(() => socket.destroy());
+  socket.on('error', () => undefined);
+  socket.resume();
+  await once(socket, 'close');
+  expect(lines).toContain('The server for agents ends a connection: its handshake is too large');
 });
