@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { argoCdCrds, installCrds } from '../e2e/hub/index.ts';
 import { type ArgoObject, pairApplications } from '../e2e/pair/index.ts';
-import { borrowCluster, type SharedCluster } from '../e2e/testbed/index.ts';
+import { type Cluster, startCluster } from '../e2e/testbed/index.ts';
 import type { Application } from '../lib/argocd/index.ts';
 import { ApiError, type KubeClient, namespaces } from '../lib/kube/index.ts';
 import { type Collection, Refused, SimulatedCluster } from './cluster.ts';
@@ -191,7 +192,7 @@ function* requests(): Generator<Request> {
   }
 }
 
-let cluster: SharedCluster;
+let cluster: Cluster;
 let real: Server;
 const simulatedCluster = new SimulatedCluster('simulated', new VirtualTime());
 simulatedCluster.missing.add('missing');
@@ -199,8 +200,11 @@ simulatedCluster.terminating.add('terminating');
 const simulated = simulatedServer(simulatedCluster.of('Application'));
 
 beforeAll(async () => {
-  cluster = await borrowCluster({ name: 'answers' });
+  cluster = await startCluster({ name: 'answers' });
   const { client } = cluster;
+  await installCrds(client, await argoCdCrds());
+  // The garbage collector would end deletions in the foreground, sooner or later.
+  await cluster.controllerManager.kill();
   await client.create(namespaces, { metadata: { name: 'terminating', finalizers: ['example.com/hold'] } });
   await client.delete(namespaces, { name: 'terminating' });
   real = realServer(client);
