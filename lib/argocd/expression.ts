@@ -7,7 +7,7 @@ import { dotNetExpression } from './dot-net-expression.ts';
  * that people write take microseconds.
  */
 const budgetMs = 50;
-/** A search of the list for one text that takes no longer does not count for others: there may be any number of them. */
+/** What a search of the list for one text may take, on average, however many there are. */
 const freeMs = 1;
 /** Share of each expression before those that need more get the rest. */
 const shareMs = 2;
@@ -38,7 +38,7 @@ const cache = new Map<string, Entry>();
 /** Lists that took all their time, and until when they match nothing. */
 const resting = new WeakMap<readonly string[], number>();
 /** What lists took for all texts since a moment. */
-const spent = new WeakMap<readonly string[], { readonly since: number; milliseconds: number }>();
+const spent = new WeakMap<readonly string[], { readonly since: number; readonly milliseconds: number }>();
 
 /**
  * Whether a text matches one of the entries between slashes, which are regular expressions, anywhere. One that is invalid
@@ -57,21 +57,24 @@ export function matchesAnyExpression(entries: readonly string[], text: string): 
   return isMatch;
 }
 
-/** Lets a list rest whose texts took, one after the other, all of its time. */
+/**
+ * Lets a list rest whose texts took, one after the other, all of its time. A search that took less than what is free makes up for one that
+ * took more: also for the pauses of garbage collection, which count as processor time.
+ */
 function spend(entries: readonly string[], milliseconds: number, now: number): void {
-  if (milliseconds <= freeMs) {
-    return;
-  }
-  let known = spent.get(entries);
-  if (known === undefined || now >= known.since + restMs) {
-    known = { since: now, milliseconds: 0 };
-    spent.set(entries, known);
-  }
-  known.milliseconds += milliseconds - freeMs;
-  if (known.milliseconds >= budgetMs) {
-    spent.delete(entries);
+  const known = spent.get(entries);
+  const before = known !== undefined && now < known.since + restMs ? known.milliseconds : 0;
+  const after = before + milliseconds - freeMs;
+  if (after >= budgetMs) {
     resting.set(entries, now + restMs);
   }
+  if (after <= 0 || after >= budgetMs) {
+    if (known !== undefined) {
+      spent.delete(entries);
+    }
+    return;
+  }
+  spent.set(entries, { since: before > 0 ? (known?.since ?? now) : now, milliseconds: after });
 }
 
 function isMatchWithin(budget: Budget, began: number, entries: readonly string[], text: string): boolean {
