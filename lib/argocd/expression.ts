@@ -2,13 +2,8 @@ import { setFlagsFromString } from 'node:v8';
 import { createContext, Script } from 'node:vm';
 import { dotNetExpression } from './dot-net-expression.ts';
 
-/**
- * Processor time in which one list of expressions is searched for one text, and for all texts within the time of a rest. The expressions
- * that people write take microseconds.
- */
+/** Processor time in which one list of expressions is searched. The expressions that people write take microseconds. */
 const budgetMs = 50;
-/** What a search of the list for one text may take, on average, however many there are. */
-const freeMs = 1;
 /** Share of each expression before those that need more get the rest. */
 const shareMs = 2;
 /** A search on a busy machine ends after this time, whatever it got of the processor. */
@@ -19,7 +14,7 @@ const longestExpression = 4_096;
 const remembered = 1_000;
 
 interface Sandbox {
-  expressions: readonly RegExp[];
+  expression: RegExp;
   text: string;
   found: boolean;
 }
@@ -31,66 +26,32 @@ interface Entry {
 
 // A script can be stopped from outside, a search for a match cannot.
 const sandbox = createContext(
-  Object.assign(Object.create(null), { expressions: [], text: '', found: false }),
+  Object.assign(Object.create(null), { expression: /$/, text: '', found: false }),
 ) as Sandbox;
-const script = new Script('found = expressions.some((one) => one.test(text))');
+const script = new Script('found = expression.test(text)');
 const cache = new Map<string, Entry>();
 /** Lists that took all their time, and until when they match nothing. */
 const resting = new WeakMap<readonly string[], number>();
-/** What lists took for all texts since a moment. */
-const spent = new WeakMap<readonly string[], { readonly since: number; readonly milliseconds: number }>();
 
 /**
  * Whether a text matches one of the entries between slashes, which are regular expressions, anywhere. One that is invalid
- * matches nothing, as in Argo CD. All entries of a list together have 50 ms of processor time, for one text and for all that it is
- * searched for within a minute: whoever may write an AppProject must not be able to stop the program. An expression that needs more
- * matches nothing for a minute; so does a list that needs more without it. A list is known by its identity.
+ * matches nothing, as in Argo CD. All entries of a list together have 50 ms of processor time: whoever may write an
+ * AppProject must not be able to stop the program. An expression that needs more matches nothing for a minute; so does a
+ * list that needs more without it. A list is known by its identity.
  */
 export function matchesAnyExpression(entries: readonly string[], text: string): boolean {
   const began = performance.now();
-  if (began < (resting.get(entries) ?? 0) || !entries.some(isExpression)) {
+  if (began < (resting.get(entries) ?? 0)) {
     return false;
   }
   const budget = new Budget(began);
-  const isMatch = isMatchWithin(budget, began, entries, text);
-  spend(entries, budgetMs - budget.processorMs, began);
-  return isMatch;
-}
-
-/**
- * Lets a list rest whose texts took, one after the other, all of its time. A search that took less than what is free makes up for one that
- * took more: also for the pauses of garbage collection, which count as processor time.
- */
-function spend(entries: readonly string[], milliseconds: number, now: number): void {
-  const known = spent.get(entries);
-  const before = known !== undefined && now < known.since + restMs ? known.milliseconds : 0;
-  const after = before + milliseconds - freeMs;
-  if (after >= budgetMs) {
-    resting.set(entries, now + restMs);
-  }
-  if (after <= 0 || after >= budgetMs) {
-    if (known !== undefined) {
-      spent.delete(entries);
-    }
-    return;
-  }
-  spent.set(entries, { since: before > 0 ? (known?.since ?? now) : now, milliseconds: after });
-}
-
-function isMatchWithin(budget: Budget, began: number, entries: readonly string[], text: string): boolean {
   const slow: Entry[] = [];
-  const all = [...expressionsOf(entries)];
-  // To watch over a search takes longer than a usual search.
-  const together = isFound(all, text, budget, shareMs);
-  if (together !== undefined) {
-    return together;
-  }
-  for (const entry of all) {
+  for (const entry of expressionsOf(entries)) {
     if (budget.leftMs < shareMs) {
       resting.set(entries, began + restMs);
       break;
     }
-    const found = isFound([entry], text, budget, shareMs);
+    const found = isFound(entry, text, budget, shareMs);
     if (found === true) {
       return true;
     }
@@ -99,7 +60,7 @@ function isMatchWithin(budget: Budget, began: number, entries: readonly string[]
     }
   }
   for (const [index, entry] of slow.entries()) {
-    const found = isFound([entry], text, budget, budget.leftMs / (slow.length - index));
+    const found = isFound(entry, text, budget, budget.leftMs / (slow.length - index));
     if (found === true) {
       return true;
     }
@@ -130,23 +91,17 @@ class Budget {
   }
 
   get leftMs(): number {
-    return performance.now() < this.#deadline ? this.processorMs : 0;
-  }
-
-  /** What is left of the processor's time. */
-  get processorMs(): number {
-    return this.#endMs - threadMs();
+    return performance.now() < this.#deadline ? this.#endMs - threadMs() : 0;
   }
 }
 
 /** Undefined when it takes longer. The other programs of a busy machine do not count. */
-function isFound(entries: readonly Entry[], text: string, budget: Budget, mostMs: number): boolean | undefined {
-  const expressions = entries.flatMap(({ expression }) => expression ?? []);
-  if (expressions.length === 0) {
+function isFound({ expression }: Entry, text: string, budget: Budget, mostMs: number): boolean | undefined {
+  if (expression === undefined) {
     return false;
   }
   const endMs = threadMs() + mostMs;
-  sandbox.expressions = expressions;
+  sandbox.expression = expression;
   sandbox.text = text;
   for (;;) {
     const leftMs = Math.min(endMs - threadMs(), budget.leftMs);
