@@ -21,10 +21,10 @@ export interface ConnectionCaps {
 }
 
 /**
- * Limits the open connections of a server, to be called when it has its listeners. A few begin in each turn of the event loop, and a
- * few handshakes or first requests are read. When there are as many as there may be, the oldest
- * connection of the network with most makes room for one of a network with fewer: nobody keeps the others out. When no network has
- * more, the connection of HTTP makes room that has had no request for longest.
+ * Limits the open connections of a server, to be called when it has its listeners. A few begin in each turn of the event loop, and of
+ * a few the first bytes are read. When there are as many as there may be, the oldest connection of the network with most makes room for
+ * one of a network with fewer: nobody keeps the others out. When no network has more, the connection of HTTP makes room that has had no
+ * request for longest.
  */
 export function limitConnections(server: Server, caps: ConnectionCaps, refusals: RefusalLog): void {
   const shares = new NetworkShares<Socket>();

@@ -53,9 +53,9 @@ export function projectDecision(options: ProjectPublisherOptions): (project: App
 }
 
 /**
- * The hub's AppProjects for managed agents. One that is too large goes to nobody, and the log says so. A mirror of an autonomous agent's project is sent to nobody. Argo CD's untouched `default`
- * goes to all with destination-based mapping alone: with the other one it admits no agent's namespace, and on the cluster, where copies
- * stand in Argo CD's own namespace, nothing would ask for that.
+ * The hub's AppProjects for managed agents. One that is too large goes to nobody, and the log says so; nor does a mirror of an
+ * autonomous agent's project. Argo CD's untouched `default` goes to all with destination-based mapping alone: with the other one it
+ * admits no agent's namespace, and on the cluster, where copies stand in Argo CD's own namespace, nothing would ask for that.
  */
 export function publishAppProjects(
   options: HubPublisherOptions<AppProject> &
