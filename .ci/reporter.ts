@@ -9,7 +9,7 @@ type Errors = readonly { readonly message?: string }[];
 export interface CiResult {
   readonly passed: number;
   readonly failed: number;
-  /** What failed, and the first line of why. */
+  /** What failed, and the first lines of why. */
   readonly failures: readonly string[];
   readonly skipped: readonly SkippedTest[];
   /** What the run could see of what a bare machine does not have. */
@@ -43,6 +43,10 @@ export default class CiReporter implements Reporter {
   }
 }
 
+/** So many lines, that a fault which does not come again can be understood from the end of a run alone. */
+const shownLines = 20;
+
 function failure(name: string, errors: Errors): string {
-  return `${name}: ${errors[0]?.message?.split('\n', 1)[0] ?? 'no error'}`;
+  const lines = errors[0]?.message?.split('\n').slice(0, shownLines) ?? ['no error'];
+  return `${name}: ${lines.join('\n      ')}`;
 }

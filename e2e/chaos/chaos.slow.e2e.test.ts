@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { effort } from '../../lib/base/testing.ts';
 import { runChaos } from './run.ts';
-import { verdictText } from './verdict.ts';
+import { findingsText, verdictText } from './verdict.ts';
 
 // A short run of `npm run chaos`, with new faults in each thorough run. SEED repeats them.
 const seed = Number(process.env.SEED ?? effort(1_001, Math.floor(Math.random() * 2 ** 31)));
@@ -23,5 +23,5 @@ test(`whatever happens for a while, all is as it must be afterwards (SEED=${seed
     log: (line) => console.log(line),
   });
   console.log(verdictText(verdict));
-  expect(verdict.findings, verdictText(verdict)).toEqual([]);
+  expect(verdict.findings, findingsText(verdict)).toEqual([]);
 });

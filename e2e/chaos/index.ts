@@ -9,4 +9,5 @@ export {
   type SeenSides,
 } from './invariants.ts';
 export { Ledger, type RequestedOperation, type WantedApplication } from './ledger.ts';
+export { type Talker, tracesOf } from './traces.ts';
 export { type UsedAgent, type UsedFleet, Users, type UsersOptions } from './users.ts';

@@ -4,7 +4,7 @@ import { openProject } from './app-projects.ts';
 import { generatedBy, newSet, setName } from './application-sets.ts';
 import { type ChaosView, checkInvariants, type Invariant, type SeenAgent } from './invariants.ts';
 import { Ledger, type RequestedOperation } from './ledger.ts';
-import { verdictText } from './verdict.ts';
+import { findingsText, verdictText } from './verdict.ts';
 
 // The checker of a run: it finds nothing where all is well, and names every fault that is put in on purpose.
 
@@ -99,7 +99,9 @@ function scene(): Scene {
 test('nothing is found where all is well', () => {
   const { view, ...ledgers } = scene();
   expect(checkInvariants(ledgers, view)).toEqual([]);
-  expect(verdictText({ seed: 7, findings: [], counts: [], quietSeconds: 1 })).toContain('Everything is as it must be');
+  expect(verdictText({ seed: 7, findings: [], counts: [], quietSeconds: 1, traces: [] })).toContain(
+    'Everything is as it must be',
+  );
 });
 
 const only = <T>(items: readonly T[]) => items[0] as T;
@@ -338,7 +340,9 @@ test.each(faults)('%s: the checker names it', (_, put, invariant, says) => {
   const findings = checkInvariants(stage, stage.view);
   const named = findings.filter((one) => one.invariant === invariant);
   expect(named.map(({ what }) => what).join('\n')).toMatch(says);
-  expect(verdictText({ seed: 7, findings, counts: [], quietSeconds: 1 })).toMatch(says);
+  const verdict = { seed: 7, findings, counts: [], quietSeconds: 1, traces: [] };
+  expect(verdictText(verdict)).toMatch(says);
+  expect(findingsText(verdict)).toMatch(says);
 });
 
 test('what users did themselves is no fault', () => {

@@ -13,6 +13,7 @@ import { Ledger } from './ledger.ts';
 import { type Lookout, lookAround } from './look.ts';
 import { Onlooker } from './onlooker.ts';
 import { type ChaosStage, startStage } from './stage.ts';
+import { tracesOf } from './traces.ts';
 import { Users } from './users.ts';
 import type { Verdict } from './verdict.ts';
 
@@ -154,6 +155,10 @@ export async function runChaos(options: ChaosOptions): Promise<Verdict> {
         ['most memory, MiB', memory],
       ],
       quietSeconds,
+      traces: tracesOf(
+        findings,
+        stage.parts.map(({ name, program }) => ({ name, output: program.output })),
+      ),
     };
   } finally {
     load.abort();

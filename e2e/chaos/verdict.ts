@@ -8,6 +8,8 @@ export interface Verdict {
   readonly counts: readonly (readonly [what: string, value: string])[];
   /** Seconds from the end of the faults until everything was quiet, or until the wait was given up. */
   readonly quietSeconds: number;
+  /** What the programs said of the objects that the findings name. */
+  readonly traces: readonly string[];
 }
 
 const shownFindings = 5;
@@ -28,6 +30,12 @@ export function verdictText({ seed, findings, counts, quietSeconds }: Verdict): 
   });
   const end = findings.length === 0 ? 'Everything is as it must be' : `${findings.length} FINDINGS`;
   return [`Seed ${seed}`, ...rows, '', ...checks, '', `${end} (seed ${seed}).`].join('\n');
+}
+
+/** What a verdict has found, and nothing else: one line for each finding, then what the programs said of it. */
+export function findingsText({ seed, findings, traces }: Verdict): string {
+  const shown = findings.slice(0, shownFindings).map(({ invariant, what }) => `${invariants[invariant]}: NO, ${what}`);
+  return [`${findings.length} findings (seed ${seed})`, ...shown, ...traces].join('\n');
 }
 
 const width = Math.max(...Object.values(invariants).map(({ length }) => length));

@@ -1,6 +1,9 @@
 import { expect, it } from 'vitest';
-import { unschedulable } from './scheduler.ts';
-import type { KubeletPodSpec } from './types.ts';
+import { until } from '../../lib/base/testing.ts';
+import { KubeClient } from '../../lib/kube/index.ts';
+import { startScriptedServer } from '../../lib/kube/testing/scripted-server.ts';
+import { Scheduler, unschedulable } from './scheduler.ts';
+import type { KubeletPod, KubeletPodSpec } from './types.ts';
 
 const node = {
   metadata: { name: 'n', labels: { disk: 'ssd', size: '3' } },
@@ -36,4 +39,38 @@ it.each<[string, Partial<KubeletPodSpec>, RegExp]>([
   ['another effect', { tolerations: [{ key: 'gpu', operator: 'Exists', effect: 'NoExecute' }] }, /untolerated taint/],
 ])('leaves a pod alone: %s', (_, spec, message) => {
   expect(why(spec)).toMatch(message);
+});
+
+it('binds a pod again that an API server refused to bind, and that is not bound', async () => {
+  const server = await startScriptedServer();
+  const running = new AbortController();
+  let bindings = 0;
+  const pod = { metadata: { name: 'web', namespace: 'apps', uid: '1' }, spec: { containers: [] } };
+  server.answer(({ method, url }, response) => {
+    const say = (status: number, body: object) =>
+      response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+    if (method === 'POST' && url.endsWith('/binding')) {
+      bindings += 1;
+      say(bindings === 1 ? 409 : 201, { kind: 'Status', apiVersion: 'v1', reason: 'Conflict', code: 409 });
+    } else {
+      say(200, url.includes('/pods/') ? pod : { metadata: { name: 'n' } });
+    }
+  });
+  const client = KubeClient.fromKubeconfig(server.kubeconfig);
+  try {
+    const scheduler = new Scheduler({
+      client,
+      nodeName: 'n',
+      find: () => pod as KubeletPod,
+      warn: () => undefined,
+    });
+    const run = scheduler.run(running.signal);
+    scheduler.add(pod as KubeletPod);
+    await until('it was bound again', () => bindings === 2);
+    running.abort();
+    await run;
+  } finally {
+    await client.close();
+    await server.close();
+  }
 });

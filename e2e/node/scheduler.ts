@@ -129,11 +129,20 @@ export class Scheduler {
       await this.#report(pod, why, signal);
       throw new Error(why); // the queue tries again: labels and taints of the node may change
     }
-    await this.#bind(pod, signal).catch((error: unknown) => {
-      if (!isNotFound(error) && !isConflict(error)) {
-        throw error; // gone, or bound already
+    try {
+      await this.#bind(pod, signal);
+    } catch (error) {
+      if (!(isNotFound(error) || isConflict(error)) || (await this.#isUnbound(pod, signal))) {
+        throw error;
       }
-    });
+      // Gone, or bound already.
+    }
+  }
+
+  async #isUnbound({ metadata }: KubeletPod, signal: AbortSignal): Promise<boolean> {
+    const now = await this.#client.get(kubeletPods, metadata, signal);
+    const isIt = now !== undefined && now.metadata.uid === metadata.uid;
+    return isIt && !now.spec.nodeName && !now.metadata.deletionTimestamp;
   }
 
   async #bind(pod: KubeletPod, signal: AbortSignal): Promise<void> {

@@ -2,6 +2,7 @@ import { mkdtemp, rename, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { tracesOf } from '../chaos/index.ts';
 import type { Program } from '../pair/index.ts';
 import { type LoadedFleet, startLoadedFleet } from './loaded-fleet.ts';
 import { executableOf, sincePrevious, sourcesOf, type TestedVersion } from './previous.ts';
@@ -68,7 +69,10 @@ describe(`a fleet under load (SEED=${seed}) ${sincePrevious}`, { tags: 'version-
       }
     }
     const findings = all.filter((one) => !ofPrevious.has(one.what));
-    expect(findings, findings.map((one) => one.what).join('\n')).toEqual([]);
+    const said = findings.map((one) => one.what);
+    const { principal, agents } = fleet;
+    const programs = Object.entries({ principal, ...agents }).map(([name, { output }]) => ({ name, output }));
+    expect(findings, [...said, ...tracesOf(findings, programs)].join('\n')).toEqual([]);
   }
 
   async function replacePrincipal(version: TestedVersion): Promise<void> {
