@@ -165,13 +165,16 @@ export class HubOperator {
 
   /**
    * Deletes the copies that the new active hub does not know, as its Events ask for: of Applications that were made on the former one
-   * alone, and of those that were deleted there before their agent heard of it.
+   * alone, of those that were deleted there before their agent heard of it, and of those that users keep out of the new one.
    */
   async deleteKeptCopies(): Promise<void> {
     const { stage, ledger, sets } = this.#options;
     const generated = generatedBy(sets);
-    const isWanted = (agent: string, name: string) =>
-      ledger.find(agent, name) !== undefined || generated.some((one) => one.agent === agent && one.name === name);
+    const isWanted = (agent: string, name: string) => {
+      const wanted = ledger.find(agent, name);
+      const isGenerated = generated.some((one) => one.agent === agent && one.name === name);
+      return isGenerated || (wanted !== undefined && wanted.isKeptOut !== true);
+    };
     const found = await persist(() => stage.hub.client.list(events, { namespace }));
     for (const { reason, note = '' } of found) {
       const [, agent = '', name = ''] = /keeps Application (\S+)\/(\S+), which another principal made/.exec(note) ?? [];

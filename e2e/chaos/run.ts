@@ -125,6 +125,8 @@ export async function runChaos(options: ChaosOptions): Promise<Verdict> {
     await operating;
     await Promise.all([...stage.hubs, ...stage.agents].map(({ cluster }) => refuseNothing(cluster.client)));
     startAll(stage);
+    // Of what an AppProject does not permit, clusters keep what they have, and what was asked for waits.
+    await users.openProjects();
     const over = performance.now();
     const findings = await quiet(lookout, ledgers, log, failures);
     const quietSeconds = (performance.now() - over) / 1000;

@@ -270,6 +270,8 @@ export async function startStage(options: StageOptions): Promise<ChaosStage> {
           server: ways.length > 1 ? ways.map(({ port }) => port) : theFirst(ways).port,
           mode,
           redis: redis.port,
+          // Users ask for what their mirror shows; by then the cluster may want another revision.
+          args: ['--operation-revisions=any'],
         });
         const program = part('agent', `agent of ${name}`, line);
         return { name, mode, cluster: own, part: program, ways, apiWay: api.way };

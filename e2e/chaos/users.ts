@@ -124,6 +124,13 @@ export class Users {
     this.#changed.dispatchEvent(new Event('changed'));
   }
 
+  /** They open every AppProject that is locked down, so that all goes to the clusters that was withheld. */
+  async openProjects(): Promise<void> {
+    for (const agent of this.#options.stage.agents) {
+      await this.#specifyProject(agent, () => openProject(agent.name));
+    }
+  }
+
   /** Runs an edit unless users pause; then it waits for the end of the pause, or of the signal. */
   async #atWork<T>(signal: AbortSignal, edit: () => Promise<T>): Promise<T | undefined> {
     while (this.#isPaused && !signal.aborted) {
@@ -311,14 +318,18 @@ export class Users {
     return true;
   }
 
-  async #turnProject(agent: UsedAgent): Promise<boolean> {
-    const { projects, random } = this.#options;
+  #turnProject(agent: UsedAgent): Promise<boolean> {
+    return this.#specifyProject(agent, (project) => turnedProject(project, this.#options.random));
+  }
+
+  async #specifyProject(agent: UsedAgent, specify: (now: WantedApplication) => ArgoObject['spec']): Promise<boolean> {
+    const { projects } = this.#options;
     const project = projects?.find(agent.name, teamProject(agent.name));
     if (projects === undefined || project === undefined) {
       return false;
     }
     const { client } = this.#onHub(agent);
-    const spec = turnedProject(project, random);
+    const spec = specify(project);
     const key = { namespace, name: project.name };
     this.#wantAs(projects, agent, await persist(() => client.mergePatch(pairAppProjects, key, { spec })));
     return true;

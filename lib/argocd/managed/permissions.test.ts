@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { FairTurns } from '../../base/index.ts';
-import { hubApplication, Lab, type LabAgent } from '../testing/lab.ts';
+import { annotations } from '../index.ts';
+import { hubApplication, Lab, type LabAgent, LabCluster } from '../testing/lab.ts';
 
 const ref = { namespace: 'a', name: 'shop' };
 const finalizers = ['resources-finalizer.argocd.argoproj.io'];
@@ -70,6 +71,50 @@ test('a deletion is not withheld', async () => {
   lab.hub.objects.delete(ref, {});
   await lab.run(1_000);
   expect(agent.copy()?.metadata.deletionTimestamp).toBeDefined();
+});
+
+test('the former one of an Application that is withheld goes; the workload stays for the new one', async () => {
+  const { lab, principal, agent, say } = start();
+  say(true);
+  lab.hub.objects.create(hubApplication({ finalizers }));
+  await lab.run(1_000);
+  principal.stop.abort();
+  // Nobody waits for the finalizer: somebody has taken it off.
+  lab.hub.objects.patch(ref, { metadata: { finalizers: null } });
+  lab.hub.objects.delete(ref, {});
+  const { uid } = lab.hub.objects.create(hubApplication({ finalizers })).metadata;
+  const other = lab.principal({ permits: () => false });
+  lab.join(other, agent);
+  await lab.run(10_000);
+  // With its finalizer it would be there, being deleted.
+  expect(agent.copy()).toBeUndefined();
+  expect(other.applications.syncFor('a').stats()).toMatchObject({ pending: 0, inFlight: 0 });
+  other.stop.abort();
+  lab.join(lab.principal(), agent);
+  await lab.run(10_000);
+  expect(agent.copy()?.metadata.annotations?.[annotations.sourceUid]).toBe(uid);
+});
+
+test('the copy of another principal stays as it is while this one withholds the Application, and is its own afterwards', async () => {
+  const { lab, principal, agent, say } = start();
+  say(true);
+  lab.hub.objects.create(hubApplication({ finalizers }));
+  await lab.run(1_000);
+  principal.stop.abort();
+  const before = agent.copy();
+  const hub = new LabCluster('other', lab.time);
+  hub.objects.create(hubApplication({ finalizers }));
+  const said = { permits: false };
+  const other = lab.principal({ applications: hub, principalUid: 'other', permits: () => said.permits });
+  lab.join(other, agent);
+  agent.cluster.objects.patch({ namespace: 'argocd', name: 'shop' }, { status: { health: { status: 'Healthy' } } });
+  await lab.run(10_000);
+  expect(agent.copy()).toEqual({ ...before, metadata: agent.copy()?.metadata, status: agent.copy()?.status });
+  expect(agent.copy()?.metadata.annotations).toEqual(before?.metadata.annotations);
+  said.permits = true;
+  other.applications.permissionsChanged({ projects: () => true });
+  await lab.run(10_000);
+  expect(agent.copy()?.metadata.annotations?.[annotations.principalUid]).toBe('other');
 });
 
 test('an Application that is deleted before the cluster ever had it goes, and nothing comes to the cluster', async () => {

@@ -255,13 +255,16 @@ export class AgentApplications implements SourceSync {
 
   /**
    * The agent reported what it has. A copy that the hub has nothing for is deleted, unless it was made for another
-   * principal: this one may have been restored from a backup, or its Applications are still to come.
+   * principal: this one may have been restored from a backup, or its Applications are still to come. Such a copy also stays as it
+   * is while what the hub has for it is withheld.
    * @param principalUid the principal that the copy was made for, if the agent reports it
    */
   peerHolds(key: ResourceKey, copy: PeerCopy | undefined, principalUid?: string): void {
-    if (copy !== undefined && this.#isForeign(principalUid) && !this.#peer.isKnown(key)) {
+    if (copy === undefined || !this.#isForeign(principalUid)) {
+      this.#peer.peerHolds(key, copy);
+    } else if (!this.#peer.isKnown(key)) {
       this.#options.foundForeign(key);
-    } else {
+    } else if (!this.#options.withholds(key)) {
       this.#peer.peerHolds(key, copy);
     }
   }
