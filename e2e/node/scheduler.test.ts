@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest';
 import { until } from '../../lib/base/testing.ts';
-import { KubeClient } from '../../lib/kube/index.ts';
-import { startScriptedServer } from '../../lib/kube/testing/scripted-server.ts';
+import { ApiError, type KubeClient } from '../../lib/kube/index.ts';
 import { Scheduler, unschedulable } from './scheduler.ts';
 import type { KubeletPod, KubeletPodSpec } from './types.ts';
 
@@ -42,35 +41,23 @@ it.each<[string, Partial<KubeletPodSpec>, RegExp]>([
 });
 
 it('binds a pod again that an API server refused to bind, and that is not bound', async () => {
-  const server = await startScriptedServer();
   const running = new AbortController();
+  const pod = { metadata: { name: 'web', namespace: 'apps', uid: '1' }, spec: { containers: [] } } as KubeletPod;
   let bindings = 0;
-  const pod = { metadata: { name: 'web', namespace: 'apps', uid: '1' }, spec: { containers: [] } };
-  server.answer(({ method, url }, response) => {
-    const say = (status: number, body: object) =>
-      response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
-    if (method === 'POST' && url.endsWith('/binding')) {
+  const client = {
+    get: async (_type: unknown, { name }: { name: string }) => (name === 'web' ? pod : { metadata: { name } }),
+    request: async () => {
       bindings += 1;
-      say(bindings === 1 ? 409 : 201, { kind: 'Status', apiVersion: 'v1', reason: 'Conflict', code: 409 });
-    } else {
-      say(200, url.includes('/pods/') ? pod : { metadata: { name: 'n' } });
-    }
-  });
-  const client = KubeClient.fromKubeconfig(server.kubeconfig);
-  try {
-    const scheduler = new Scheduler({
-      client,
-      nodeName: 'n',
-      find: () => pod as KubeletPod,
-      warn: () => undefined,
-    });
-    const run = scheduler.run(running.signal);
-    scheduler.add(pod as KubeletPod);
-    await until('it was bound again', () => bindings === 2);
-    running.abort();
-    await run;
-  } finally {
-    await client.close();
-    await server.close();
-  }
+      if (bindings === 1) {
+        throw new ApiError({ status: 409, message: 'the object has been modified' });
+      }
+      return { body: { discard: async () => undefined } };
+    },
+  } as unknown as KubeClient;
+  const scheduler = new Scheduler({ client, nodeName: 'n', find: () => pod, warn: () => undefined });
+  const run = scheduler.run(running.signal);
+  scheduler.add(pod);
+  await until('it was bound again', () => bindings === 2);
+  running.abort();
+  await run;
 });

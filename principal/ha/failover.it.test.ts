@@ -76,7 +76,7 @@ test('a standby gets what the active hub has, and each change', async () => {
   });
 });
 
-test('a planned failover: nothing is lost, and no copy is made again', async () => {
+test('defect 30: in a planned failover nothing is lost, and no copy is made again', async () => {
   const before = uidsOf(await copies());
   await expect(hubs.second.admin.promote(false)).rejects.toThrow(/still active/);
   await create(hubs.first, 'last');
