@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { annotations, skipSyncLabel } from '../index.ts';
 import { hubApplication, Lab, type LabCluster } from '../testing/lab.ts';
 
 const ref = { namespace: 'a', name: 'shop' };
@@ -66,6 +67,28 @@ test('a copy gets back the labels that it lost by the restore of its cluster', a
   restore();
   await lab.run(5_000);
   expect(agent.copy()?.metadata.labels).toEqual({ team: 'b' });
+});
+
+test('what a copy was before it became one is known after a restore to that time, too', async () => {
+  const lab = new Lab();
+  const agent = lab.agent();
+  const own = { ...hubApplication({ namespace: 'argocd', labels: { own: 'yes' } }) };
+  agent.cluster.objects.create(own);
+  const before = agent.copy();
+  lab.join(lab.principal(), agent);
+  await lab.run(1_000);
+  const restore = backUp(agent.cluster);
+  lab.hub.objects.create(hubApplication());
+  await lab.run(1_000);
+  const record = agent.copy()?.metadata.annotations?.[annotations.takenOver];
+  expect(record).toContain('own');
+  restore();
+  await lab.run(1_000);
+  expect(agent.copy()?.metadata.annotations?.[annotations.takenOver]).toBe(record);
+  lab.hub.objects.patch(ref, { metadata: { labels: { [skipSyncLabel]: 'true' } } });
+  await lab.run(1_000);
+  expect(agent.copy()?.metadata.labels).toEqual(before?.metadata.labels);
+  expect(agent.copy()?.spec).toEqual(before?.spec);
 });
 
 test('a deletion that is asked for again is carried out again: the copy may be back', async () => {

@@ -88,6 +88,23 @@ function shape<T extends { readonly metadata: { readonly resourceVersion?: strin
   return { ...object, metadata };
 }
 
+test('a project that was there before is given back after a restore to that time, too', async () => {
+  const cluster = side();
+  const own = { ...project('team'), metadata: { name: 'team', labels: { own: 'yes' } } };
+  cluster.projects.put(own);
+  const world = start({ cluster });
+  world.hub.projects.put(project('team'));
+  await world.settled();
+  expect(cluster.projects.objects.get('team')?.metadata.labels).toEqual({});
+  // The same object, as it was.
+  cluster.projects.put(own);
+  await world.settled();
+  expect(cluster.projects.objects.get('team')?.metadata.annotations).toHaveProperty([annotations.takenOver]);
+  world.hub.projects.put(project('team', nothing));
+  await world.settled();
+  expect(cluster.projects.objects.get('team')?.metadata.labels).toEqual({ own: 'yes' });
+});
+
 describe.each(['at once', 'while the agent is away', 'and both sides start anew'])('%s', (when) => {
   async function leaving(world: ReturnType<typeof start>, leave: () => void): Promise<void> {
     const { hub, cluster, applications, deletesKeys } = world;

@@ -21,8 +21,8 @@ export interface DesiredReplica<T> {
   readonly settled: string | undefined;
   /** UID of the copy, which stays a copy even when somebody removes its marks. */
   readonly copyUid: string | undefined;
-  /** The copy was there before it became one. */
-  readonly isTakenOver: boolean;
+  /** What the copy was before it became one; undefined: it was not there. An API server that goes back may have it without its record. */
+  readonly record: string | undefined;
 }
 
 /** A copy whose mark was removed is reported with this UID, so that its source decides what becomes of it. */
@@ -46,8 +46,8 @@ export class ReplicaPlanner<T extends ReplicaObject> {
     const { uid: sourceUid = '' } = source.metadata;
     const object = this.#rules.toLocal(source);
     const marks = { ...this.#rules.marks?.(source, object), [annotations.sourceUid]: sourceUid };
-    const { copyUid, isTakenOver = false } = earlier ?? {};
-    return { object, sourceUid, marks, settled: undefined, copyUid, isTakenOver };
+    const { copyUid, record } = earlier ?? {};
+    return { object, sourceUid, marks, settled: undefined, copyUid, record };
   }
 
   /** A copy that an earlier process made is as desired until the source sends something. */
@@ -59,7 +59,7 @@ export class ReplicaPlanner<T extends ReplicaObject> {
           marks: marksOn(local),
           settled: this.#state(local),
           copyUid: local.metadata.uid,
-          isTakenOver: this.#kind.record(local) !== undefined,
+          record: this.#kind.record(local),
         }
       : undefined;
   }
@@ -81,7 +81,7 @@ export class ReplicaPlanner<T extends ReplicaObject> {
           ...desired,
           settled: this.#state(copy),
           copyUid: copy.metadata.uid,
-          isTakenOver: this.#kind.record(copy) !== undefined,
+          record: this.#kind.record(copy),
         };
   }
 
@@ -95,7 +95,7 @@ export class ReplicaPlanner<T extends ReplicaObject> {
     if (desired === undefined) {
       return { action: 'none' };
     }
-    const { object, marks, copyUid } = desired;
+    const { object, marks, copyUid, record } = desired;
     const refusal = this.#rules.refusal?.(ref.name);
     if (refusal !== undefined) {
       return { action: 'refuse', message: refusal };
@@ -107,7 +107,8 @@ export class ReplicaPlanner<T extends ReplicaObject> {
     if (isSkipped(local)) {
       return { action: 'refuse', message: skipped };
     }
-    const isCopy = this.#rules.isCopy(local) || local.metadata.uid === copyUid;
+    const isMarked = this.#rules.isCopy(local);
+    const isCopy = isMarked || local.metadata.uid === copyUid;
     const objection = isCopy ? undefined : this.#rules.objection(local);
     if (objection !== undefined) {
       return { action: 'refuse', message: objection };
@@ -122,9 +123,11 @@ export class ReplicaPlanner<T extends ReplicaObject> {
       return { action: 'none' };
     }
     const stamped = withAnnotations(patch, stamp);
-    return isCopy
-      ? { action: 'update', reason: 'changed', patch: stamped }
-      : { action: 'update', reason: 'adopted', patch: this.#withRecord(stamped, local) };
+    if (!isCopy) {
+      return { action: 'update', reason: 'adopted', patch: this.#withRecord(stamped, local) };
+    }
+    const recorded = isMarked || record === undefined ? {} : this.#kind.recorded(record);
+    return { action: 'update', reason: 'changed', patch: mergedPatches(stamped, recorded) };
   }
 
   /**
@@ -140,7 +143,7 @@ export class ReplicaPlanner<T extends ReplicaObject> {
       this.#rules.refusal?.(local.metadata.name) === undefined &&
       ((this.#rules.isCopy(local) && (desired !== undefined || isCopyOf(local, sourceUid))) ||
         // One that was taken over has no marks any more when it was given back.
-        (desired !== undefined && !desired.isTakenOver && local.metadata.uid === desired.copyUid));
+        (desired !== undefined && desired.record === undefined && local.metadata.uid === desired.copyUid));
     return isMeant
       ? planLeave(local, {
           finalizers: this.#rules.dropsFinalizers ? [] : (local.metadata.finalizers ?? []),

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { type Application, annotations } from '../../index.ts';
 import { planOwnOperation } from '../cluster/request-plan.ts';
-import { desiredMirrorAfter, planMirror } from './mirror-plan.ts';
+import { desiredMirrorAfter, planMirror, settled } from './mirror-plan.ts';
 
 // The mark by which an agent knows that it has carried out an operation already.
 
@@ -113,4 +113,18 @@ test('a mirror that another principal wrote with an older report gets the status
   expect(asked.patch, 'a user asks for a sync, and has taken the status of the last one away').not.toHaveProperty(
     'status',
   );
+});
+
+test('what a mirror was before it became one is written again when its hub goes back to that time', () => {
+  const options = { name: 'shop', place, adoptionPolicy: 'always', labelsOf, now: new Date(0) } as const;
+  const own: Application = { metadata: { namespace: 'a', name: 'shop', uid: 'own-1' }, spec: { project: 'own' } };
+  const recordIn = (patch: unknown) =>
+    (patch as { metadata: { annotations: Record<string, string> } }).metadata.annotations[annotations.takenOver] ?? '';
+  const desired = desiredMirrorAfter(source('t1'), undefined);
+  const first = planMirror(desired, own, options);
+  const record = first.action === 'update' ? recordIn(first.patch) : '';
+  expect(record).toContain('own');
+  const mirror = { ...own, metadata: { ...own.metadata, annotations: { [annotations.takenOver]: record } } };
+  const again = planMirror(settled(desired, mirror), own, options);
+  expect(again.action === 'update' && recordIn(again.patch)).toBe(record);
 });

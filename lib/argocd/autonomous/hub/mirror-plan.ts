@@ -35,8 +35,8 @@ export interface DesiredMirror {
   readonly mirrorUid: string | undefined;
   /** Digest of the spec that the hub's API server made of ours; it may drop or default fields of another Argo CD version. */
   readonly settledSpec: string | undefined;
-  /** The mirror was an Application of the hub before. */
-  readonly isTakenOver: boolean;
+  /** The Application of the hub that the mirror was before; undefined: none. An API server that goes back may have it without its record. */
+  readonly record: string | undefined;
 }
 
 /** What is desired after a report of the agent. */
@@ -50,7 +50,7 @@ export function desiredMirrorAfter(source: Application, earlier: DesiredMirror |
     fields,
     mirrorUid: before?.mirrorUid,
     settledSpec: isSettled ? before.settledSpec : undefined,
-    isTakenOver: before?.isTakenOver ?? false,
+    record: before?.record,
   };
 }
 
@@ -61,7 +61,7 @@ export function desiredMirrorAsFound(mirror: Application, agent: string): Desire
     fields: fieldsOfMirror(mirror, agent),
     mirrorUid: mirror.metadata.uid,
     settledSpec: undefined,
-    isTakenOver: isTakenOver(mirror),
+    record: recordOn(mirror),
   };
 }
 
@@ -73,7 +73,7 @@ export function settled(desired: DesiredMirror, mirror: Application | undefined)
         ...desired,
         mirrorUid: mirror.metadata.uid,
         settledSpec: digestOf(mirror.spec),
-        isTakenOver: isTakenOver(mirror),
+        record: recordOn(mirror),
       };
 }
 
@@ -131,17 +131,17 @@ export function planMirror(reported: DesiredMirror, mirror: Application | undefi
   if (mirror.metadata.deletionTimestamp !== undefined) {
     return release(mirror);
   }
-  if (shown !== '' && shown !== desired.sourceUid && !isOurs && !isTakenOver(mirror)) {
+  if (shown !== '' && shown !== desired.sourceUid && !isOurs && recordOn(mirror) === undefined) {
     // It shows another incarnation, whose requests are not this one's.
     return removal(mirror);
   }
   const patch = patchFor(desired, mirror, options);
-  if (patch === undefined || shown !== '' || isOurs) {
+  if (patch === undefined || shown !== '') {
     return patch === undefined ? { action: 'none' } : { action: 'update', patch, reason: 'changed' };
   }
-  const record = recordOf(mirror, contentOf(mirror));
-  const recorded = mergedPatches(patch, { metadata: { annotations: { [annotations.takenOver]: record } } });
-  return { action: 'update', patch: recorded, reason: 'adopted' };
+  const record = isOurs ? desired.record : recordOf(mirror, contentOf(mirror));
+  const recorded = record === undefined ? {} : { metadata: { annotations: { [annotations.takenOver]: record } } };
+  return { action: 'update', patch: mergedPatches(patch, recorded), reason: isOurs ? 'changed' : 'adopted' };
 }
 
 /**
@@ -152,7 +152,7 @@ export function planMirror(reported: DesiredMirror, mirror: Application | undefi
 export function planMirrorDeletion(
   sourceUid: string,
   mirror: Application | undefined,
-  desired: Pick<DesiredMirror, 'mirrorUid' | 'isTakenOver'> | undefined,
+  desired: Pick<DesiredMirror, 'mirrorUid' | 'record'> | undefined,
 ): Plan {
   if (mirror === undefined || sourceUid === '') {
     return { action: 'none' };
@@ -160,8 +160,8 @@ export function planMirrorDeletion(
   const isMeant =
     mirroredUid(mirror) === sourceUid ||
     // One that was taken over has no marks any more when it was given back.
-    (desired !== undefined && !desired.isTakenOver && mirror.metadata.uid === desired.mirrorUid);
-  const record = mirror.metadata.annotations?.[annotations.takenOver];
+    (desired !== undefined && desired.record === undefined && mirror.metadata.uid === desired.mirrorUid);
+  const record = recordOn(mirror);
   return isMeant
     ? planLeave(mirror, {
         finalizers: [],
@@ -173,8 +173,8 @@ export function planMirrorDeletion(
 /** What the hub's principal does not see would escape its limits. */
 const unselectable = "no labels would match the principal's --label-selector: correct it";
 
-function isTakenOver({ metadata }: Application): boolean {
-  return metadata.annotations?.[annotations.takenOver] !== undefined;
+function recordOn({ metadata }: Application): string | undefined {
+  return metadata.annotations?.[annotations.takenOver];
 }
 
 function contentOf({ spec }: Application): { readonly spec: Application['spec'] } {

@@ -416,6 +416,7 @@ export class ApplicationCopies implements AgentKind<CopySync> {
         mismatchPolicy: this.#options.mismatchPolicy,
         adoptionPolicy: this.#options.adoptionPolicy,
         ours: local !== undefined && isUnmarked(local) && local.metadata.uid === desired.copyUid,
+        record: desired.record,
         triggers: desired.triggers,
         refreshes: reverts,
       });

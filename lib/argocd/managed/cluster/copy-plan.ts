@@ -29,6 +29,8 @@ export interface PlanOptions {
   readonly adoptionPolicy: AdoptionPolicy;
   /** The local object is known to be the copy although somebody removed its source UID. */
   readonly ours?: boolean;
+  /** What such an object was before it became the copy, if it was there. */
+  readonly record?: string | undefined;
   /** Trigger annotations that the hub's object carries newly and that are to be set on the copy. */
   readonly triggers?: Readonly<Record<string, string>>;
   /** The spec, if it is wrong, was changed here. Argo CD, which may have reported an error for it, is made to refresh. */
@@ -73,7 +75,8 @@ export function planManagedApplication(
   }
   // A copy whose source UID somebody took away has the principal's all the same.
   const isFound = kinship === 'adopted' && local.metadata.annotations?.[annotations.principalUid] === undefined;
-  const patch = patchFor(desired, local, options, isFound ? recordOf(local, contentOf(local)) : undefined);
+  const known = options.ours === true ? options.record : undefined;
+  const patch = patchFor(desired, local, options, isFound ? recordOf(local, contentOf(local)) : known);
   if (patch !== undefined && options.refreshes === true && patch.spec !== undefined && !isDeleting(local)) {
     return { ...refreshing(patch, local), action: 'update', reason: kinship };
   }

@@ -15,6 +15,8 @@ export interface DesiredCopy extends DesiredApplication {
    * known.
    */
   readonly copyUid: string | undefined;
+  /** What the copy was before it became one; undefined: it was not there. An API server that goes back may have it without its record. */
+  readonly record: string | undefined;
   /** Digest of the spec that the API server made of ours; it may drop or default fields of another Argo CD version. */
   readonly settledSpec: string | undefined;
   /** This agent requested a refresh that no user of the hub requested, and Argo CD has not done it yet. */
@@ -30,6 +32,7 @@ export function desiredCopyAfter(message: ApplicationMessage, earlier: DesiredCo
     principalUid,
     triggers: { ...before?.triggers, ...newTriggers(object, before?.object) },
     copyUid: before?.copyUid,
+    record: before?.record,
     ownRefresh: before?.ownRefresh === true && triggersOf(object)[annotations.refresh] === undefined,
     settledSpec: before !== undefined && isEqual(before.object.spec, object.spec) ? before.settledSpec : undefined,
   };
@@ -42,6 +45,7 @@ export function desiredCopyAsFound(copy: Application): DesiredCopy {
     principalUid: copy.metadata.annotations?.[annotations.principalUid],
     triggers: {},
     copyUid: copy.metadata.uid,
+    record: recordOn(copy),
     settledSpec: undefined,
   };
 }
@@ -50,7 +54,17 @@ export function desiredCopyAsFound(copy: Application): DesiredCopy {
 export function settledCopy(desired: DesiredCopy, copy: Application | undefined): DesiredCopy {
   return copy === undefined
     ? { ...desired, copyUid: '' }
-    : { ...desired, triggers: {}, copyUid: copy.metadata.uid, settledSpec: digestOf(copy.spec) };
+    : {
+        ...desired,
+        triggers: {},
+        copyUid: copy.metadata.uid,
+        record: recordOn(copy),
+        settledSpec: digestOf(copy.spec),
+      };
+}
+
+function recordOn({ metadata }: Application): string | undefined {
+  return metadata.annotations?.[annotations.takenOver];
 }
 
 /** Whether the local object has no source UID: it is nobody's copy, or somebody removed the mark. */
