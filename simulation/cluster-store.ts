@@ -134,7 +134,8 @@ export class ClusterStore<T extends SimulatedObject> implements Store<T> {
     const known = planned ?? (await this.read(ref, signal));
     const operations = jsonPatchOf(known ?? {}, patch);
     try {
-      return await this.#write('update', ref, false, () => this.#collection.jsonPatch(ref, operations), signal);
+      const work = () => this.#collection.jsonPatch(ref, operations);
+      return await this.#write('update', ref, namesVersion(patch), work, signal);
     } catch (error) {
       if (!(error instanceof Refused) || error.status !== 422) {
         throw error;
@@ -145,8 +146,7 @@ export class ClusterStore<T extends SimulatedObject> implements Store<T> {
   }
 
   #mergePatch(ref: ObjectRef, patch: MergePatch, signal: AbortSignal | undefined): Promise<T> {
-    const hasVersion = (patch.metadata as { resourceVersion?: string } | undefined)?.resourceVersion !== undefined;
-    return this.#write('update', ref, hasVersion, () => this.#collection.patch(ref, patch), signal);
+    return this.#write('update', ref, namesVersion(patch), () => this.#collection.patch(ref, patch), signal);
   }
 
   /** Writes the object as a whole, over the version that it carries. */
@@ -366,4 +366,9 @@ export class ClusterStore<T extends SimulatedObject> implements Store<T> {
 
 function idOf(object: SimulatedObject): string {
   return `${object.metadata.namespace}/${object.metadata.name}`;
+}
+
+/** Whether a patch applies to one version of the object only. */
+function namesVersion({ metadata }: MergePatch): boolean {
+  return (metadata as { readonly resourceVersion?: string } | undefined)?.resourceVersion !== undefined;
 }

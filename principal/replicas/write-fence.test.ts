@@ -26,7 +26,12 @@ function replica(ms: number) {
     signal.throwIfAborted();
     return web;
   };
-  const store = { create: slow, delete: (_ref: unknown, _options: unknown, signal: AbortSignal) => slow(web, signal) };
+  const patch = (_ref: unknown, _patch: unknown, signal: AbortSignal) => slow(web, signal);
+  const store = {
+    create: slow,
+    patch,
+    delete: (_ref: unknown, _options: unknown, signal: AbortSignal) => slow(web, signal),
+  };
   const guarded = fence.guard(store as unknown as Store<StoredObject>, { ownerOf: () => 'edge', get: () => undefined });
   const give = new AbortController();
   const outcome = (write: Promise<unknown>) =>
@@ -36,7 +41,9 @@ function replica(ms: number) {
     );
   const create = () => outcome(guarded.create(web, give.signal));
   const remove = () => outcome(guarded.delete(web.metadata, { uid: 'web-1' } as never, give.signal));
-  return { lease, state, fence, create, remove, give };
+  const change = (planned?: StoredObject) =>
+    outcome(guarded.patch(web.metadata, { metadata: { labels: { a: 'b' } } }, give.signal, planned));
+  return { lease, state, fence, create, remove, change, give };
 }
 
 const ended = 'no answer within 1500 ms';
@@ -68,6 +75,16 @@ test.each<[string, (one: ReturnType<typeof replica>) => void]>([
   await vi.advanceTimersByTimeAsync(timeoutMs);
   expect(now).toBe(ended);
   await one.fence.quiet('edge');
+});
+
+test('a change of what is not known has ended in time, too; one that names the version goes on', async () => {
+  const one = replica(12_000);
+  const [unknown, known] = [one.change(), one.change(web)];
+  await vi.advanceTimersByTimeAsync(1);
+  Object.assign(one.lease, { isCurrent: false });
+  await vi.advanceTimersByTimeAsync(12_000);
+  expect(await unknown).toBe(ended);
+  expect(await known).toBe('written');
 });
 
 test('a write that its caller gives up ends in time, though the Lease is renewed', async () => {

@@ -92,8 +92,8 @@ export class WriteFence {
   }
 
   /**
-   * The same store behind the fence. Each patch and deletion carries the version of the object that it was planned for, so that one
-   * that was delayed on its way changes nothing that another replica has written since. A caller that gives a write up does not
+   * The same store behind the fence. Each patch and deletion carries the version of the object that it was planned for, if that is
+   * known, so that one that was delayed on its way changes nothing that another replica has written since; what carries none is urgent. A caller that gives a write up does not
    * wait for it, but the write counts until it has ended: the API server may execute a request that was called off.
    */
   guard<T extends StoredObject>(store: Store<T>, kind: FencedKind<T>): Store<T> {
@@ -128,8 +128,12 @@ export class WriteFence {
       create: (object, signal) => run(object.metadata, object, signal, true, (end) => store.create(object, end)),
       patch: (ref, patch, signal, planned = kind.get(ref)) => {
         const { resourceVersion } = planned?.metadata ?? {};
-        const metadata = { ...(resourceVersion && { resourceVersion }), ...(patch.metadata as object | undefined) };
-        return run(ref, planned, signal, false, (end) => store.patch(ref, { ...patch, metadata }, end, planned));
+        const metadata: { readonly resourceVersion?: unknown } = {
+          ...(resourceVersion && { resourceVersion }),
+          ...(patch.metadata as object | undefined),
+        };
+        const isUrgent = metadata.resourceVersion === undefined;
+        return run(ref, planned, signal, isUrgent, (end) => store.patch(ref, { ...patch, metadata }, end, planned));
       },
       delete: (ref, options, signal, planned = kind.get(ref)) => {
         const { uid, resourceVersion } = planned?.metadata ?? {};
