@@ -543,3 +543,25 @@ test('what an agent reports to have removed is not sent to it once more', async 
   expect(lab.hub.objects.get(ref)).toBeUndefined();
   expect(sentMessages(principal, 'spec-update')).toEqual([]);
 });
+
+test('a copy goes as it was planned for: a finalizer that came in between does not take the workload', async () => {
+  const lab = new Lab();
+  lab.hub.objects.create(hubApplication());
+  const agent = lab.agent();
+  lab.join(lab.principal(), agent);
+  await lab.run(1_000);
+  const copy = { namespace: 'argocd', name: 'shop' };
+  let isFirst = true;
+  agent.cluster.intercept = (call) => {
+    if (call === 'delete' && isFirst) {
+      isFirst = false;
+      // As when the cluster is restored to a time when the hub asked for the workload.
+      agent.cluster.objects.patch(copy, { metadata: { finalizers: ['resources-finalizer.argocd.argoproj.io'] } });
+    }
+  };
+  lab.hub.objects.delete({ namespace: 'a', name: 'shop' }, {});
+  await lab.run(5_000);
+  // With the finalizer it would be there, being deleted.
+  expect(isFirst).toBe(false);
+  expect(agent.copy()).toBeUndefined();
+});

@@ -142,7 +142,9 @@ export class ObjectWriter<T extends StoredObject> {
     const { store, view } = this.#options;
     if (write.action === 'delete') {
       const { uid, propagation } = write;
-      await store.delete(ref, { uid, propagation }, signal, now);
+      // It goes as it was planned for, with these finalizers and this spec: Argo CD removes a workload as they say.
+      const { resourceVersion } = now?.metadata ?? {};
+      await store.delete(ref, { uid, propagation, ...(resourceVersion && { resourceVersion }) }, signal, now);
       return undefined;
     }
     const written =
