@@ -559,9 +559,15 @@ test('a copy goes as it was planned for: a finalizer that came in between does n
       agent.cluster.objects.patch(copy, { metadata: { finalizers: ['resources-finalizer.argocd.argoproj.io'] } });
     }
   };
+  const asked: (readonly string[])[] = [];
+  agent.cluster.subscribe(({ now: { metadata } = { metadata: { name: '' } } }) => {
+    if (metadata.deletionTimestamp !== undefined && metadata.finalizers?.length) {
+      asked.push(metadata.finalizers);
+    }
+  });
   lab.hub.objects.delete({ namespace: 'a', name: 'shop' }, {});
   await lab.run(5_000);
-  // With the finalizer it would be there, being deleted.
   expect(isFirst).toBe(false);
   expect(agent.copy()).toBeUndefined();
+  expect(asked, 'Argo CD is asked to remove the workload').toEqual([]);
 });
