@@ -76,6 +76,16 @@ test('hydration is done only when a later report says so: agents of the original
   expect(lookedAtAgain(report(), hub({ annotations: { ...refresh, ...hydrate } }))?.triggers).toBeUndefined();
 });
 
+test('a report that came before an error is not looked at again: it would hide the error', () => {
+  const refreshed = hub({ annotations: refresh });
+  const early = new EarlyReports();
+  early.came(report(), refreshed, () => false);
+  const error = { resourceName: 'app', resourceNamespace: 'a', message: '504 Timeout' };
+  const failed = { ...report().message, type: 'error', error } as unknown as AgentReport['message'];
+  early.came({ ...report(), message: failed }, refreshed, () => false);
+  expect(early.acknowledged('app_u', () => all(refreshed))).toBeUndefined();
+});
+
 test('nothing is looked at again when nothing was asked for, the agent had it, or not all is acknowledged', () => {
   const refreshed = hub({ annotations: refresh });
   const done = all(refreshed);

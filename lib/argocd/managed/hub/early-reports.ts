@@ -28,10 +28,17 @@ export class EarlyReports {
    * @param hasShown whether the hub's object has told of an operation that began then, and no later one
    */
   came(report: AgentReport, hub: Application | undefined, hasShown: (startedAt: string) => boolean): void {
-    if (hub === undefined || report.message.type !== 'status-update') {
+    if (hub === undefined) {
       return;
     }
     const id = idOf(hub);
+    if (report.message.type === 'error') {
+      // The report came before what has failed, and would hide it. What it answers, the next one does.
+      this.#reports.delete(id);
+    }
+    if (report.message.type !== 'status-update') {
+      return;
+    }
     const { delivered } = report;
     const triggers = triggersOf(hub);
     const awaits = hub.operation !== undefined || Object.keys(triggers).length > 0;
