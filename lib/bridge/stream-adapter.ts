@@ -92,9 +92,9 @@ export function adaptStream(options: {
     }
     paused = !paused;
     if (paused) {
-      stream.pause();
+      stream.pause('full');
     } else {
-      stream.resume();
+      stream.resume('full');
     }
   };
   stream.onDrain(() => {

@@ -171,7 +171,7 @@ test('an agent that sends without end is made to wait, and its end is still dete
     subscribe: ({ stream }) => ({
       event: () => {
         events++;
-        stream.pause();
+        stream.pause('full');
       },
       closed: () => closed++,
     }),

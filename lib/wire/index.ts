@@ -62,7 +62,7 @@ export {
   type ServerLiveStream,
   TerminalStreamData,
 } from './streams/live-streams.ts';
-export { defaultMaxMessageBytes, type EventStream, type SessionHandlers } from './streams/stream.ts';
+export { defaultMaxMessageBytes, type EventStream, type PauseReason, type SessionHandlers } from './streams/stream.ts';
 export type { ClientTls, ServerTls } from './tls.ts';
 export {
   asksForCipherSuites,

@@ -236,7 +236,7 @@ test.each(transports)(
       { sender: session.stream, reader: stream, got: agent.received, source: { source: principalSource } },
     ];
     for (const { sender, reader, got, source } of directions) {
-      reader.pause();
+      reader.pause('full');
       const chunk = event('x'.repeat(100_000), source);
       const count = 400;
       let sent = 0;
@@ -260,7 +260,7 @@ test.each(transports)(
       });
       expect(sent).toBeLessThan(count / 2);
       expect(got.length).toBeLessThan(count / 2);
-      reader.resume();
+      reader.resume('full');
       await until(() => expect(got).toHaveLength(count));
     }
     expect(principal.closed).toEqual([]);

@@ -86,7 +86,7 @@ export class Sessions {
       return;
     }
     this.#attach(open);
-    open.session.stream.resume();
+    open.session.stream.resume('unserved');
     this.#options.clusterInfos.connected(agent);
   }
 
@@ -99,7 +99,7 @@ export class Sessions {
     open.isServed = true;
     this.#serve(open);
     if (this.#options.isMapped(agent)) {
-      open.session.stream.resume();
+      open.session.stream.resume('unserved');
     }
   }
 
@@ -224,7 +224,7 @@ export class Sessions {
     if (open.isServed) {
       this.#serve(open);
     } else {
-      stream.pause();
+      stream.pause('unserved');
     }
   }
 
@@ -236,7 +236,7 @@ export class Sessions {
       clusterInfos.connected(agent);
       this.#attach(open);
     } else {
-      stream.pause();
+      stream.pause('unserved');
       logger.warn(
         { agent },
         'the agent has no cluster Secret (label argocd-agent.argoproj-labs.io/agent-name) and gets nothing until it has one',

@@ -5,7 +5,7 @@ import { decodeEvent, encodeEvent } from '../events/codec.ts';
 import { targets, type WireEvent } from '../events/event.ts';
 import { checkEventFields } from '../events/event-fields.ts';
 import { sentAt } from '../events/ids.ts';
-import type { EventStream, SessionHandlers } from './stream.ts';
+import type { EventStream, PauseReason, SessionHandlers } from './stream.ts';
 
 /** What messages come from, and can be made to wait. */
 export interface MessageSource {
@@ -40,7 +40,7 @@ export class CallEventStream implements EventStream {
   readonly #end: (reason: string | undefined) => void;
   /** What messages come from: the call, and others beside it. */
   readonly #sources: Set<MessageSource>;
-  #isPaused = false;
+  readonly #pausedFor = new Set<PauseReason>();
   #handlers: SessionHandlers | undefined;
   #waiting: WireEvent[] = [];
   #ended = false;
@@ -103,15 +103,17 @@ export class CallEventStream implements EventStream {
     this.#channel.onDrain(listener);
   }
 
-  pause(): void {
-    this.#isPaused = true;
+  pause(reason: PauseReason): void {
+    this.#pausedFor.add(reason);
     for (const source of this.#sources) {
       source.pause();
     }
   }
 
-  resume(): void {
-    this.#isPaused = false;
+  resume(reason: PauseReason): void {
+    if (!this.#pausedFor.delete(reason) || this.#pausedFor.size > 0) {
+      return;
+    }
     for (const source of this.#sources) {
       source.resume();
     }
@@ -120,7 +122,7 @@ export class CallEventStream implements EventStream {
   /** Messages come from there too, from now on: whoever pauses the stream pauses it. Returns what to call when it has ended. */
   receiveFrom(source: MessageSource): () => void {
     this.#sources.add(source);
-    if (this.#isPaused) {
+    if (this.#pausedFor.size > 0) {
       source.pause();
     }
     return () => void this.#sources.delete(source);

@@ -1,5 +1,8 @@
 import type { WireEvent } from '../events/event.ts';
 
+/** Why a stream is not read: its user does not serve the peer now, or has as much of the peer's as it may. */
+export type PauseReason = 'unserved' | 'full';
+
 /** An open event stream, seen from either side. */
 export interface EventStream {
   /**
@@ -16,11 +19,12 @@ export interface EventStream {
   onDrain(listener: () => void): void;
   /**
    * Stops reading, which makes the peer wait (flow control) before it fills our memory. A principal delivers no further event
-   * until `resume`; an agent still delivers what has arrived. A broken connection is still detected.
+   * until `resume`; an agent still delivers what has arrived. A broken connection is still detected. The stream is not read as
+   * long as there is a reason.
    */
-  pause(): void;
-  /** Goes on reading. */
-  resume(): void;
+  pause(reason: PauseReason): void;
+  /** This is no reason any more. Goes on reading if there is no other. */
+  resume(reason: PauseReason): void;
   /** Ends the stream. The handlers' `closed` is called once, after this. Repeating it does nothing. */
   close(reason?: string): void;
   /** Whether the stream has ended. */

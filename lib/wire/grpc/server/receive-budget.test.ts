@@ -303,8 +303,8 @@ describe('messages', () => {
       tokens,
       subscribe: ({ agent, stream }) => {
         if (agent === 'unmapped') {
-          stream.pause();
-          resume = () => stream.resume();
+          stream.pause('unserved');
+          resume = () => stream.resume('unserved');
         }
         return { event: () => received.push(agent), closed: () => undefined };
       },
