@@ -1,6 +1,7 @@
 import { type Frame, FrameReader } from '../frames.ts';
 import { gunzipIfSmall } from '../gunzip.ts';
 import { GrpcError, grpcStatus } from '../status.ts';
+import { MessageDeadline } from './message-deadline.ts';
 import type { ReceiveBudget, Receiver } from './receive-budget.ts';
 
 /** Receives the results of a {@link MessageReader}. */
@@ -41,8 +42,7 @@ export class MessageReader implements Receiver {
   /** Bytes of the message that is being decompressed, and those that the channel holds. */
   #decompressingBytes = 0;
   #channelBytes = 0;
-  /** Runs while a message is incomplete. */
-  #deadline: NodeJS.Timeout | undefined;
+  readonly #deadline: MessageDeadline;
 
   /** @param options.peer whose call it is: calls of one peer share its turns and its part of the budget */
   constructor(
@@ -59,6 +59,7 @@ export class MessageReader implements Receiver {
     this.#peer = options.peer;
     this.#budget = options.budget;
     this.#frames = new FrameReader(options);
+    this.#deadline = new MessageDeadline(this.#budget.messageMs, () => this.#expire());
   }
 
   /** Whether it cannot take more for the moment. */
@@ -102,7 +103,7 @@ export class MessageReader implements Receiver {
   close(): void {
     this.#isClosed = true;
     this.#unpacked = undefined;
-    clearTimeout(this.#deadline);
+    this.#deadline.reset();
     this.#budget.turns.withdraw(this.#resume);
     this.#budget.hold(this.#peer, this, 0);
   }
@@ -168,8 +169,7 @@ export class MessageReader implements Receiver {
       }
       const frame = this.#next;
       this.#next = undefined;
-      clearTimeout(this.#deadline);
-      this.#deadline = undefined;
+      this.#deadline.reset();
       this.#deliver(frame);
     }
     return false;
@@ -245,16 +245,21 @@ export class MessageReader implements Receiver {
     }
   }
 
-  /** Bytes that wait for this side are bounded by flow control; those that wait for the client are counted and timed. */
+  /**
+   * The bytes of a message that has begun count whoever is waited for, its time only while that is the client. A paused call may hold
+   * complete messages for as long as it likes; those that wait for a turn have it soon.
+   */
   #account(): void {
-    const incomplete = this.#isStopped ? 0 : this.#frames.bufferedBytes + this.#channelBytes;
+    const incomplete = this.#frames.bufferedBytes + this.#channelBytes;
     if (incomplete === 0) {
-      clearTimeout(this.#deadline);
-      this.#deadline = undefined;
+      this.#deadline.reset();
+    } else if (this.#isStopped) {
+      this.#deadline.suspend();
     } else {
-      this.#deadline ??= setTimeout(() => this.#expire(), this.#budget.messageMs).unref();
+      this.#deadline.run();
     }
-    this.#budget.hold(this.#peer, this, incomplete + this.#decompressingBytes);
+    const complete = this.#listener.isPaused() ? (this.#next?.payload.length ?? 0) + (this.#unpacked?.length ?? 0) : 0;
+    this.#budget.hold(this.#peer, this, incomplete + complete + this.#decompressingBytes);
   }
 
   #expire(): void {

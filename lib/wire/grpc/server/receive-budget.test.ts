@@ -2,7 +2,7 @@ import { randomFillSync } from 'node:crypto';
 import { type ClientHttp2Session, connect } from 'node:http2';
 import type { Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { WebSocket } from 'ws';
 import { playPrincipal } from '../../../../e2e/peer/index.ts';
 import { Event } from '../../../../proto/gen/eventstreamapi/eventstream.ts';
@@ -192,6 +192,87 @@ describe('bytes of incomplete messages', () => {
       budget.hold(`peer ${index}`, call, 0);
     }
     expect(budget.heldBytes).toBe(0);
+  });
+});
+
+describe('bytes of a paused call', () => {
+  /** A reader of a peer, with what was refused to it. */
+  function open(budget: ReceiveBudget, peer = 'one') {
+    const state = { paused: false, seen: 0, refused: '' };
+    const reader: MessageReader = new MessageReader(
+      {
+        message: () => state.seen++,
+        unreadable: (error) => {
+          state.refused = (error as Error).message;
+        },
+        halfClose: () => undefined,
+        flow: () => undefined,
+        isPaused: () => state.paused,
+        isOver: () => state.refused !== '',
+      },
+      { maxBytes: million, gzip: false, peer, budget },
+    );
+    const pause = (paused: boolean) => {
+      state.paused = paused;
+      reader.proceed();
+    };
+    return { reader, state, pause };
+  }
+  const message = frame(Buffer.alloc(million / 2));
+  const refusedOf = (calls: readonly ReturnType<typeof open>[]) =>
+    calls.filter(({ state }) => state.refused !== '').length;
+
+  test.each([
+    ['incomplete', message.subarray(0, -1)],
+    ['complete', message],
+  ])('count: who has many loses some, others with one do not (%s)', (_, bytes) => {
+    const budget = budgetOf(3 * million);
+    const honest = open(budget, 'honest');
+    honest.pause(true);
+    honest.reader.push(bytes);
+    const greedy = Array.from({ length: 20 }, () => open(budget, 'greedy'));
+    for (const { reader, pause } of greedy) {
+      reader.push(bytes.subarray(0, -2));
+      pause(true);
+      reader.push(bytes.subarray(-2));
+    }
+    expect(budget.heldBytes).toBeLessThanOrEqual(3 * million);
+    expect(refusedOf(greedy)).toBe(16);
+    expect(refusedOf([honest])).toBe(0);
+    honest.pause(false);
+    honest.reader.push(message.subarray(bytes.length));
+    expect(honest.state.seen).toBe(1);
+  });
+
+  test('have no deadline; it goes on from there when the call goes on', () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const { reader, state, pause } = open(budgetOf(3 * million, 1_000));
+    reader.push(message.subarray(0, 1_000));
+    vi.advanceTimersByTime(900);
+    pause(true);
+    vi.advanceTimersByTime(100_000);
+    expect(state.refused).toBe('');
+    pause(false);
+    vi.advanceTimersByTime(99);
+    expect(state.refused).toBe('');
+    vi.advanceTimersByTime(2);
+    expect(state.refused).toContain('a message is not complete after 1 s');
+  });
+
+  test('have all of the time again for the next message', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const { reader, state } = open(budgetOf(3 * million, 1_000));
+    const small = frame(Buffer.alloc(2_000));
+    for (let sent = 0; sent < 3; sent++) {
+      reader.push(small.subarray(0, 1_000));
+      vi.advanceTimersByTime(900);
+      reader.push(small.subarray(1_000));
+      // A turn in which time passes is over.
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect([state.seen, state.refused]).toEqual([3, '']);
   });
 });
 
@@ -413,12 +494,12 @@ describe('messages', () => {
     ['HTTP/2', overHttp2],
     ['WebSocket', overWebSocket],
   ] as const)('that do not come to their end have a deadline (%s)', async (_, open) => {
-    const server = await start({ messageMs: 200 });
+    const server = await start({ messageMs: 2_000 });
     const [slow, good] = [await open(server, 'slow'), await overHttp2(server, 'good')];
     await until(() => server.connectedAgents().length === 2);
     good.write(frame(event));
     slow.write(frame(event).subarray(0, 1_000));
-    expect(decodeURIComponent(String(await slow.status))).toContain('a message is not complete after 0.2 s');
+    expect(decodeURIComponent(String(await slow.status))).toContain('a message is not complete after 2 s');
     good.write(frame(event));
     await until(() => received.length === 2);
     expect(server.connectedAgents()).toEqual(['good']);

@@ -5,7 +5,7 @@ import { ReceiveTurns } from './receive-turns.ts';
 /** Incomplete messages of one peer up to this size are not counted. */
 const freeBytes = 64 * 1024;
 
-/** A call that holds bytes of incomplete messages. */
+/** A call that holds bytes of messages that are not delivered. */
 export interface Receiver {
   /** The budget is exceeded, and of the peer that holds most this call holds most: it must end. */
   refuse(error: GrpcError): void;
@@ -22,8 +22,8 @@ class Holder {
 }
 
 /**
- * What the calls of a server share for reading: the bytes of incomplete messages that it holds, the turns in which messages
- * are processed, and the place where they are decompressed. Peers have equal shares, whatever the number of their calls.
+ * What the calls of a server share for reading: the bytes of incomplete messages that it holds, and of those that paused calls have,
+ * the turns in which messages are processed, and the place where they are decompressed. Peers have equal shares, whatever the number of their calls.
  *
  * Above `maxBytes` a call of the peer that holds most is ended. Others are not affected.
  */
