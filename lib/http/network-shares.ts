@@ -1,11 +1,18 @@
 /** Connections that share a limit, by the network of their clients, each network's oldest first. */
 export class NetworkShares<Connection> {
   readonly #networks = new Map<string, Set<Connection>>();
-  #size = 0;
+  /** In the order in which they came. */
+  readonly #all = new Set<Connection>();
 
   /** How many there are in all. */
   get size(): number {
-    return this.#size;
+    return this.#all.size;
+  }
+
+  /** The one that came first. */
+  get oldest(): Connection | undefined {
+    const [first] = this.#all;
+    return first;
   }
 
   /** How many a network has. */
@@ -17,14 +24,14 @@ export class NetworkShares<Connection> {
   add(network: string, connection: Connection): void {
     const own = this.#networks.get(network) ?? new Set();
     this.#networks.set(network, own.add(connection));
-    this.#size++;
+    this.#all.add(connection);
   }
 
   /** Forgets a connection, if it is counted. */
   delete(network: string, connection: Connection): void {
     const own = this.#networks.get(network);
     if (own?.delete(connection)) {
-      this.#size--;
+      this.#all.delete(connection);
       if (own.size === 0) {
         this.#networks.delete(network);
       }

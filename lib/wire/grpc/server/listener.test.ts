@@ -5,6 +5,7 @@ import { connect as connectTls } from 'node:tls';
 import { afterEach, beforeAll, expect, test } from 'vitest';
 import { playAgent, playPrincipal } from '../../../../e2e/peer/index.ts';
 import { Random } from '../../../../e2e/random/index.ts';
+import { createLogger } from '../../../ops/index.ts';
 import type { WireServer } from '../../index.ts';
 import { createTestCa, type TestCa, type TestCertificate } from '../../testing/certificates.ts';
 
@@ -122,4 +123,42 @@ test('the HTTP version is detected however the first bytes are split', async () 
   const session = connectHttp2(`http://127.0.0.1:${server.port}`);
   await once(session, 'remoteSettings');
   session.destroy();
+});
+
+test.each([
+  [
+    'plaintext',
+    'the client speaks plaintext on a TLS port',
+    (localAddress: string, port: number) => {
+      return connectTcp({ host: '127.0.0.1', port, localAddress }, function (this: Socket) {
+        this.write('GET / HTTP/1.1\r\n\r\n');
+      });
+    },
+  ],
+  [
+    'HTTP/1.1',
+    'the client does not speak HTTP/2 (ALPN h2)',
+    (localAddress: string, port: number) => {
+      const to = { host: '127.0.0.1', port, localAddress, ca: ca.cert };
+      return connectTls(to, function (this: Socket) {
+        this.resume();
+      });
+    },
+  ],
+] as const)('clients of many networks that speak %s are one line of the log', async (_, why, visitFrom) => {
+  const lines: string[] = [];
+  const logger = createLogger({ format: 'json', destination: { write: (line) => void lines.push(line) } });
+  ({ server } = await playPrincipal({ tls: material, logger }));
+  const come = async (count: number) => {
+    const visits = Array.from({ length: count }, async (_, index) => {
+      const socket = visitFrom(`127.0.1.${index + 1}`, server.port);
+      socket.on('error', () => undefined);
+      await once(socket, 'close').catch(() => undefined);
+    });
+    await Promise.all(visits);
+  };
+  const told = () => lines.map((line) => JSON.parse(line)).filter(({ msg }) => msg.endsWith(why));
+  await come(50);
+  expect(told()).toHaveLength(1);
+  expect(told()[0]).toMatchObject({ level: 'warning', refused: 1, from: expect.stringMatching(/^127\.0\.1\./) });
 });

@@ -75,8 +75,7 @@ export async function listenForConnections(options: {
   const rate = new ConnectionRate(limits);
   const turns = new ConnectionTurns();
   const connections = new Map<string, OpenConnection>();
-  /** Connections without a valid certificate on which no call has authenticated yet, oldest first. */
-  const unauthenticated = new Map<string, OpenConnection>();
+  /** Connections without a valid certificate on which no call has authenticated yet. */
   const strangers = new NetworkShares<OpenConnection>();
   let isClosing = false;
   let refusals = 0;
@@ -100,17 +99,16 @@ export async function listenForConnections(options: {
   };
   /** The connection is none of a stranger any more: it has logged in, or has gone. */
   const isKnown = (peer: string) => {
-    const connection = unauthenticated.get(peer);
+    const connection = connections.get(peer);
     if (connection !== undefined) {
-      unauthenticated.delete(peer);
       strangers.delete(connection.network, connection);
     }
   };
   const makeRoom = (network: string, now: number): boolean => {
-    if (unauthenticated.size < limits.maxUnauthenticated) {
+    if (strangers.size < limits.maxUnauthenticated) {
       return true;
     }
-    const [[, oldest] = []] = unauthenticated;
+    const { oldest } = strangers;
     const isOld = oldest !== undefined && now - oldest.since >= unauthenticatedGraceMs;
     const leaving = strangers.placeFor(network)?.connection ?? (isOld ? oldest : undefined);
     if (leaving === undefined) {
@@ -149,7 +147,6 @@ export async function listenForConnections(options: {
     const peer = remoteAddressOf(socket);
     const connection: OpenConnection = { peer, network, socket, since: now, hasCalled: false };
     connections.set(peer, connection);
-    unauthenticated.set(peer, connection);
     strangers.add(network, connection);
     let leaveQueue: (() => void) | undefined;
     const begin = () => {
@@ -159,8 +156,8 @@ export async function listenForConnections(options: {
     socket.once('close', () => {
       clearTimeout(timer);
       leaveQueue?.();
-      connections.delete(peer);
       isKnown(peer);
+      connections.delete(peer);
       // A client that rejects the server's certificate closes without an alert. Probes of load balancers send nothing, and
       // argocd-agent's agents probe before every call over WebSocket, only to see the certificate.
       if (connection.hasCalled || tls === 'plaintext' || socket.bytesRead === 0 || isClosing) {
@@ -180,7 +177,7 @@ export async function listenForConnections(options: {
   });
   if (tlsServer !== undefined) {
     const certificateOf = certifySockets(tlsServer, options.certified);
-    logTlsFailures(tlsServer, logger);
+    const failures = logTlsFailures(tlsServer, logger);
     // Node.js reports a handshake that takes too long, and leaves it to the server to end the connection.
     tlsServer.on('tlsClientError', (_error, socket) => socket.destroy());
     tlsServer.on('secureConnection', (socket: TLSSocket) => {
@@ -195,7 +192,7 @@ export async function listenForConnections(options: {
       } else if (http1) {
         options.accept(socket, 'http/1.1', certified);
       } else {
-        logger.warn({ peer: remoteAddressOf(socket) }, 'A client does not speak HTTP/2 (ALPN h2) and is turned away');
+        failures.add('the client does not speak HTTP/2 (ALPN h2)', networkOf(socket.remoteAddress ?? ''));
         socket.destroy();
       }
     });

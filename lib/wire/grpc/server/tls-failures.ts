@@ -1,20 +1,27 @@
 import type { Server, TLSSocket } from 'node:tls';
-import { type Logger, remoteAddressOf } from '../../../base/index.ts';
+import { type Logger, networkOf, remoteAddressOf } from '../../../base/index.ts';
+import { RefusalLog } from '../../../http/index.ts';
 
-/** Logs why TLS handshakes fail. */
-export function logTlsFailures(server: Server, logger: Logger): void {
+/**
+ * Logs why TLS handshakes fail: each reason once in a while, with how many failed for it. Anybody may begin one.
+ * @returns takes what is refused after a handshake as well
+ */
+export function logTlsFailures(server: Server, logger: Logger): RefusalLog {
+  const failures = new RefusalLog('agents', logger, { ends: 'a TLS handshake' });
   server.on('tlsClientError', (error: NodeJS.ErrnoException, socket: TLSSocket) => {
     const peer = remoteAddressOf(socket);
     // Reported when the socket closes.
     if (error.code === 'ECONNRESET') {
       logger.debug({ peer }, 'A client left during the TLS handshake');
     } else {
-      logger.warn({ peer, code: error.code }, `A TLS handshake failed: ${tlsFailure(error)}`);
+      logger.debug({ peer, error }, 'A TLS handshake failed');
+      failures.add(tlsFailure(error), networkOf(socket.remoteAddress ?? ''), { peer, code: error.code });
     }
   });
+  return failures;
 }
 
-function tlsFailure(error: NodeJS.ErrnoException): string {
+function tlsFailure(error: NodeJS.ErrnoException & { readonly reason?: unknown }): string {
   switch (error.code) {
     case 'ERR_SSL_TLSV1_ALERT_UNKNOWN_CA':
       return "the client does not trust this principal's certificate";
@@ -32,7 +39,10 @@ function tlsFailure(error: NodeJS.ErrnoException): string {
     case 'ERR_SSL_HTTP_REQUEST':
     case 'ERR_SSL_WRONG_VERSION_NUMBER':
       return 'the client speaks plaintext on a TLS port';
+    case 'ERR_TLS_HANDSHAKE_TIMEOUT':
+      return 'the client takes too long';
     default:
-      return error.message;
+      // One of OpenSSL's or Node's few texts. The message has numbers as well.
+      return typeof error.reason === 'string' ? error.reason : (error.code ?? 'it is malformed');
   }
 }
