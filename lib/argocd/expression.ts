@@ -1,5 +1,6 @@
 import { setFlagsFromString } from 'node:v8';
 import { createContext, Script } from 'node:vm';
+import { BoundedMap } from '../base/index.ts';
 import { dotNetExpression } from './dot-net-expression.ts';
 
 /** Processor time in which one list of expressions is searched. The expressions that people write take microseconds. */
@@ -12,6 +13,8 @@ const patienceMs = 1_000;
 const restMs = 60_000;
 const longestExpression = 4_096;
 const remembered = 1_000;
+/** Texts of which a list's answer is remembered. */
+const rememberedTexts = 1_000;
 
 interface Sandbox {
   expression: RegExp;
@@ -32,23 +35,42 @@ const script = new Script('found = expression.test(text)');
 const cache = new Map<string, Entry>();
 /** Lists that took all their time, and until when they match nothing. */
 const resting = new WeakMap<readonly string[], number>();
+/** What lists have answered. A change of an AppProject asks for each of its Applications and repositories, and for each agent. */
+const answers = new WeakMap<readonly string[], BoundedMap<string, boolean>>();
 
 /**
  * Whether a text matches one of the entries between slashes, which are regular expressions, anywhere. One that is invalid
  * matches nothing, as in Argo CD. All entries of a list together have 50 ms of processor time: whoever may write an
  * AppProject must not be able to stop the program. An expression that needs more matches nothing for a minute; so does a
- * list that needs more without it. A list is known by its identity.
+ * list that needs more without it. A list is known by its identity, and is searched once for each text.
  */
 export function matchesAnyExpression(entries: readonly string[], text: string): boolean {
-  const began = performance.now();
-  if (began < (resting.get(entries) ?? 0)) {
+  if (performance.now() < (resting.get(entries) ?? 0) || !entries.some(isExpression)) {
     return false;
   }
+  const known = answers.get(entries) ?? new BoundedMap(rememberedTexts);
+  answers.set(entries, known);
+  const answer = known.get(text) ?? search(entries, text);
+  if (answer !== undefined) {
+    known.set(text, answer);
+  }
+  return answer ?? false;
+}
+
+/** Undefined when an expression rests or takes too long: another time it may match. */
+function search(entries: readonly string[], text: string): boolean | undefined {
+  const began = performance.now();
+  let isWhole = true;
   const budget = new Budget(began);
   const slow: Entry[] = [];
   for (const entry of expressionsOf(entries)) {
+    if (began < entry.restsUntil) {
+      isWhole = false;
+      continue;
+    }
     if (budget.leftMs < shareMs) {
       resting.set(entries, began + restMs);
+      isWhole = false;
       break;
     }
     const found = isFound(entry, text, budget, shareMs);
@@ -66,9 +88,10 @@ export function matchesAnyExpression(entries: readonly string[], text: string): 
     }
     if (found === undefined) {
       entry.restsUntil = began + restMs;
+      isWhole = false;
     }
   }
-  return false;
+  return isWhole ? false : undefined;
 }
 
 /** Whether an entry of a list is a regular expression: it stands between slashes. */
@@ -133,10 +156,7 @@ function threadMs(): number {
 function* expressionsOf(entries: readonly string[]): Iterable<Entry> {
   for (const entry of entries) {
     if (isExpression(entry)) {
-      const expression = entryOf(entry.slice(1, -1));
-      if (performance.now() >= expression.restsUntil) {
-        yield expression;
-      }
+      yield entryOf(entry.slice(1, -1));
     }
   }
 }

@@ -1,4 +1,5 @@
-import { expect, test } from 'vitest';
+import { Script } from 'node:vm';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { isGlob, matchesGlob, unreadableEntries } from './glob.ts';
 import { matchesAny } from './index.ts';
 
@@ -139,4 +140,28 @@ test('a class has a range, or characters of which \\ takes one as it is', () => 
 test('entries that cannot be read are told apart', () => {
   const entries = ['team-*', 'team-[a-z0-9]', '/^team/', '/(/', '/[a-z-[b]]/'];
   expect(unreadableEntries(entries)).toEqual(['team-[a-z0-9]', '/(/', '/[a-z-[b]]/']);
+});
+
+test('a list is searched once for each text, however many ask', () => {
+  const searches = vi.spyOn(Script.prototype, 'runInContext');
+  onTestFinished(() => searches.mockRestore());
+  const entries = Array.from({ length: 10 }, (_, index) => `/^team-${index}$/`);
+  for (let round = 0; round < 100; round++) {
+    expect([matchesAny(entries, 'team-9'), matchesAny(entries, 'team-x')]).toEqual([true, false]);
+  }
+  // Without that there are 2,000. A busy machine interrupts some, which go on.
+  expect(searches.mock.calls.length).toBeLessThan(200);
+});
+
+test('what was not searched to its end is not remembered', () => {
+  const entries = [`/^(([a-z])+.)+[A-Z]([a-z])+$(?:once)?/`, '/^none$/'];
+  const searches = vi.spyOn(Script.prototype, 'runInContext');
+  onTestFinished(() => searches.mockRestore());
+  expect(matchesAny(entries, text)).toBe(false);
+  searches.mockClear();
+  const now = performance.now() + 61_000;
+  const clock = vi.spyOn(performance, 'now').mockImplementation(() => now);
+  onTestFinished(() => clock.mockRestore());
+  expect(matchesAny(entries, text)).toBe(false);
+  expect(searches.mock.calls.length).toBeGreaterThan(1);
 });
