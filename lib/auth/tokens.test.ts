@@ -53,6 +53,27 @@ describe('tokens', () => {
     await expect(authority.verifyAccess(accessToken)).rejects.toEqual(authError('bad-token'));
   });
 
+  test('that were issued for longer live no longer than those of today', async () => {
+    at('2026-08-21T00:00:00Z');
+    const made = (use: 'access' | 'refresh', claims: object) =>
+      new SignJWT({ iss: 'argocd-agent-server', aud: [`argocd-agent-server-${use}`], ...claims })
+        .setProtectedHeader({ alg: 'RS512', typ: 'JWT' })
+        .sign(createPrivateKey(pem));
+    const sub = JSON.stringify({ clientID: 'agent-managed', mode: 'managed' });
+    const [iat, exp] = [now.getTime() / 1000, now.getTime() / 1000 + 30 * 86_400];
+    const [access, refresh] = [await made('access', { sub, iat, exp }), await made('refresh', { sub, iat, exp })];
+    at('2026-08-21T00:05:00Z');
+    await authority.verifyAccess(access);
+    at('2026-08-21T00:05:01Z');
+    await expect(authority.verifyAccess(access)).rejects.toThrow('it has expired');
+    at('2026-08-22T00:00:00Z');
+    await authority.refresh(refresh);
+    at('2026-08-22T00:00:01Z');
+    await expect(authority.refresh(refresh)).rejects.toThrow('it has expired');
+    const undated = await made('access', { sub, exp });
+    await expect(authority.verifyAccess(undated), 'does not tell its age').rejects.toThrow('its claim "iat"');
+  });
+
   test('a refresh token is replaced near its end only', async () => {
     at('2026-08-21T00:00:00Z');
     const { refreshToken } = await authority.issue(identity);
@@ -86,6 +107,7 @@ describe('tokens', () => {
         .setProtectedHeader({ alg: 'RS512' })
         .setIssuer('argocd-agent-server')
         .setAudience('argocd-agent-server-access')
+        .setIssuedAt(now)
         .setExpirationTime(new Date('2026-08-21T00:01:00Z'))
         .setSubject(subject)
         .sign(createPrivateKey(pem));

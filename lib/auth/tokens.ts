@@ -18,6 +18,11 @@ const accessSeconds = 5 * 60;
 /** How long tokens of a replaced key count that is not listed as a former one, ms; see {@link TokenAuthority.rotate}. */
 export const replacedKeyMs = accessSeconds * 1_000;
 const refreshSeconds = 24 * 60 * 60;
+/** How long tokens live, whatever they say, in seconds from their `iat`. Those of the resource proxy have no end. */
+const lifetimes: ReadonlyMap<string, number> = new Map([
+  [audiences.access, accessSeconds],
+  [audiences.refresh, refreshSeconds],
+]);
 /** A refresh token with less than this left to live is replaced when it is used. */
 const renewRefreshBelowSeconds = 10 * 60;
 
@@ -37,7 +42,8 @@ export interface TokenPair {
  * Issues and checks the tokens of argocd-agent: RS512, issuer `argocd-agent-server`, one audience per purpose, `sub` a
  * JSON text with client ID and mode. The claim `credential`, an addition to argocd-agent's, is the digest of the
  * credentials of the login, where there is one. Access tokens live 5 minutes, refresh tokens 24 hours; resource-proxy tokens
- * do not expire. Times are checked without leeway, as Go peers do.
+ * do not expire. Times are checked without leeway, as Go peers do. A token that was issued for longer, before the times became
+ * shorter or by another program with this key, lives no longer than one that is issued now.
  */
 export class TokenAuthority {
   #privateKey: KeyObject;
@@ -212,7 +218,14 @@ export class TokenAuthority {
   }
 
   #rules(audience: string) {
-    return { algorithms: [algorithm], issuer: tokenIssuer, audience, currentDate: this.#now() };
+    const seconds = lifetimes.get(audience);
+    return {
+      algorithms: [algorithm],
+      issuer: tokenIssuer,
+      audience,
+      currentDate: this.#now(),
+      ...(seconds === undefined ? {} : { maxTokenAge: seconds }),
+    };
   }
 
   #keys(): KeyObject[] {

@@ -225,6 +225,7 @@ test('calls with a token', async () => {
   expect(authorized).toEqual(['one']);
   const sign = (claims: { sub: string; iss?: string; aud?: string; exp?: number }) =>
     new SignJWT({ iss: 'argocd-agent-server', aud: 'argocd-agent-server-access', exp: 2e9, ...claims })
+      .setIssuedAt(now)
       .setProtectedHeader({ alg: 'RS512' })
       .sign(createPrivateKey(pem));
   const subject = '{"clientID":"one","mode":"managed"}';
