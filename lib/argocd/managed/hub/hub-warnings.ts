@@ -69,14 +69,14 @@ export class HubWarnings {
   /** What agents report and the hub's API server refuses, by Application. */
   readonly #refused = new Map<string, { readonly agent: string; readonly text: string }>();
   /** Applications of which it is not known yet whether somebody deploys them: one AppProject may have those of all agents. */
-  readonly #served: TurnQueue<{ readonly ref: ObjectRef; readonly hub: Application }>;
+  readonly #served: TurnQueue<ObjectRef>;
   #cancelShowing: (() => void) | undefined;
   #ids = 0;
 
   constructor(options: HubWarningsOptions) {
     this.#options = options;
     this.#startedAt = options.runtime.today();
-    this.#served = new TurnQueue(options.runtime, (id, { ref, hub }) => this.#lookAtService(id, ref, hub));
+    this.#served = new TurnQueue(options.runtime, (id, ref) => this.#lookAtService(id, ref));
     this.#inbox = new Inbox<Look>(
       {
         apply: ({ ref }, signal) => this.#write(ref, signal),
@@ -119,7 +119,7 @@ export class HubWarnings {
       this.#refused.delete(placeOf(ref));
       return;
     }
-    this.#served.add(placeOf(ref), { ref, hub });
+    this.#served.add(placeOf(ref), ref);
     const isLeaving = hub.metadata.deletionTimestamp !== undefined && (hub.metadata.finalizers ?? []).length > 0;
     if (agent !== undefined && isLeaving) {
       this.#leave(ref, agent);
@@ -145,7 +145,11 @@ export class HubWarnings {
     this.#disconnection.follow(hub);
   }
 
-  #lookAtService(id: string, ref: ObjectRef, hub: Application): void {
+  #lookAtService(id: string, ref: ObjectRef): void {
+    const hub = this.#options.disconnection.read(ref);
+    if (hub === undefined) {
+      return;
+    }
     this.#disconnection.follow(hub);
     const text = this.#options.notice(hub, this.#options.agentOf(hub));
     const entry = this.#unserved.get(id);
