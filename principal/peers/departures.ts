@@ -8,9 +8,10 @@ export function onDeparture(
   directory: Pick<ReplicaDirectory, 'peers' | 'subscribe'>,
   departed: (isAlive: (fingerprint: string) => boolean) => void,
 ): () => void {
-  let alive: ReadonlySet<string> = new Set();
+  const fingerprints = (): ReadonlySet<string> => new Set(directory.peers().map(({ fingerprint }) => fingerprint));
+  let alive = fingerprints();
   return directory.subscribe(() => {
-    const now = new Set(directory.peers().map(({ fingerprint }) => fingerprint));
+    const now = fingerprints();
     const isSame = now.size === alive.size && [...now].every((fingerprint) => alive.has(fingerprint));
     alive = now;
     if (!isSame) {
