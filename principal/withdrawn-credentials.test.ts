@@ -1,6 +1,7 @@
 import { generateKeyPairSync, X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { request as httpsRequest } from 'node:https';
+import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { connect, type TLSSocket } from 'node:tls';
 import { expect, onTestFinished, test } from 'vitest';
 import { Attacker, frame } from '../e2e/hostile/index.ts';
@@ -24,7 +25,11 @@ import type { SigningKey } from './credentials.ts';
 import { servePages } from './fleet-page/page-server.ts';
 import { replicationAccess } from './ha/access.ts';
 import { LiveAccess } from './live/live-access.ts';
+import { serveRedisProxy } from './live/redis/proxy.ts';
 import { FakeLiveStream, FakeStream } from './live/testing/fake-stream.ts';
+import { createPeerIdentity, type PeerIdentity } from './peers/peer-identity.ts';
+import { servePeers } from './peers/peer-server.ts';
+import type { Peer } from './replicas/index.ts';
 import { serveAgents } from './sessions/agent-server.ts';
 
 // What proved a client is withdrawn while everything is open that it may have open, at every port that authenticates: on real
@@ -32,35 +37,49 @@ import { serveAgents } from './sessions/agent-server.ts';
 
 const logger = createLogger({ level: 'fatal' });
 const nothing = () => undefined;
-/** More than anything takes here, and less than any check in turns that could end it as well. */
-const atOnceMs = 2_000;
+/** What is ended is closed within this time. */
+const atOnceMs = 1_000;
 
-const withdrawals = ['blocked', 'authority gone', 'expired', 'cluster Secret gone', 'token key gone'] as const;
+const withdrawals = [
+  'blocked',
+  'authority gone',
+  'expired',
+  'cluster Secret gone',
+  'token key gone',
+  "replica's Lease gone",
+] as const;
 type Withdrawal = (typeof withdrawals)[number];
 const certificateGoes: readonly Withdrawal[] = ['blocked', 'authority gone', 'expired'];
+const agentGoes: readonly Withdrawal[] = [...certificateGoes, 'cluster Secret gone', 'token key gone'];
 
 /** What a client has open, and which withdrawals end it. Others leave it alone. */
 const kinds: Readonly<Record<string, readonly Withdrawal[]>> = {
-  'agents: event stream': withdrawals,
-  'agents: one-way stream': withdrawals,
-  'agents: log stream': withdrawals,
-  'agents: terminal stream': withdrawals,
+  'agents: event stream': agentGoes,
+  'agents: one-way stream': agentGoes,
+  'agents: log stream': agentGoes,
+  'agents: terminal stream': agentGoes,
   'agents: idle connection': certificateGoes,
   'agents: connection without a login': certificateGoes,
   'agents: HTTP/1.1 connection': certificateGoes,
   'replication: event stream': certificateGoes,
   'resource proxy: watch': [...certificateGoes, 'cluster Secret gone'],
-  'resource proxy: watch by token': withdrawals,
+  'resource proxy: watch by token': agentGoes,
   'resource proxy: upload': [...certificateGoes, 'cluster Secret gone'],
   'resource proxy: terminal': [...certificateGoes, 'cluster Secret gone'],
   'resource proxy: idle connection': certificateGoes,
   "fleet page: proxy's stream": certificateGoes,
+  // Redis asks for its password, and for no certificate.
+  'Redis proxy: connection': [],
+  // No authority vouches for a replica: its Lease names its certificate.
+  'replicas: request under way': ["replica's Lease gone"],
+  'replicas: idle connection': ["replica's Lease gone"],
 };
 
 interface Client {
   readonly agent: string;
   readonly own: KeyCertificate;
   readonly standby: KeyCertificate;
+  readonly replica: PeerIdentity;
   readonly tokens: TokenAuthority;
 }
 
@@ -177,13 +196,46 @@ async function startPrincipal() {
     certified: connections.port('fleet page'),
     logger,
   });
+  const redis = createTcpServer((socket) => onTestFinished(() => void socket.destroy())).listen(0, '127.0.0.1');
+  await once(redis, 'listening');
+  const redisProxy = await serveRedisProxy({
+    host: '127.0.0.1',
+    port: 0,
+    tls: { cert: server.certificate, key: server.key },
+    upstream: { host: '127.0.0.1', port: (redis.address() as AddressInfo).port, tls: () => undefined },
+    cache: { get: async () => undefined, subscribe: async () => true, ping: async () => undefined },
+    agentOf: nothing,
+    logger,
+  });
+  const livePeers: Peer[] = [];
+  let peersChanged: () => void = nothing;
+  const replicas = await servePeers({
+    host: '127.0.0.1',
+    port: 0,
+    identity: await createPeerIdentity(),
+    metrics: { refused: nothing, received: nothing } as never,
+    logger,
+  });
+  replicas.admit(
+    {
+      identity: 'this',
+      holderOf: () => 'here',
+      peers: () => livePeers,
+      subscribe: (changed) => {
+        peersChanged = () => changed('edge');
+        return nothing;
+      },
+    },
+    { request: (_call, _request, response) => void response.writeHead(200).write('\n'), upgrade: nothing },
+  );
   clientTrust.subscribe(() => {
     resources.setTls(tls(clientTrust.value ?? ''));
     page.setTls(tls(clientTrust.value ?? ''));
   });
   onTestFinished(async () => {
     stop.abort();
-    await Promise.all([agents.close(), resources.close(), page.close()]);
+    await Promise.all([agents.close(), resources.close(), page.close(), redisProxy.close(), replicas.close()]);
+    redis.close();
   });
   const signers = [0, 1].map((which) => TokenAuthority.fromPem(pem(which)));
   const client = async (
@@ -198,11 +250,13 @@ async function startPrincipal() {
       issueCertificate({ authority: signed, commonName: standby, usages: ['server', 'client'], ...life }),
     ]);
     const signer = signers[signed === authority.first ? 0 : 1] as TokenAuthority;
-    return { agent, own, standby: other, tokens: signer };
+    const replica = await createPeerIdentity();
+    livePeers.push({ identity: standby, address: '127.0.0.1:1', fingerprint: replica.fingerprint });
+    return { agent, own, standby: other, replica, tokens: signer };
   };
   const withdraw: Readonly<Record<Withdrawal, (from: Client) => Promise<number>>> = {
-    blocked: async ({ own, standby }) => {
-      for (const { certificate } of [own, standby]) {
+    blocked: async ({ own, standby, replica }) => {
+      for (const { certificate } of [own, standby, replica]) {
         blocked.add(fingerprintOf(new X509Certificate(certificate)));
       }
       connections.blocklistChanged();
@@ -224,8 +278,22 @@ async function startPrincipal() {
       signingKey.offer({ key: pem(1) });
       return performance.now();
     },
+    "replica's Lease gone": async ({ replica: { fingerprint } }) => {
+      livePeers.splice(
+        livePeers.findIndex((peer) => peer.fingerprint === fingerprint),
+        1,
+      );
+      peersChanged();
+      return performance.now();
+    },
   };
-  const ports = { agents: agents.port, resources: resources.port, page: page.port };
+  const ports = {
+    agents: agents.port,
+    resources: resources.port,
+    page: page.port,
+    redis: redisProxy.port,
+    replicas: replicas.port,
+  };
   return { authority, ports, ca: authority.second.certificate, client, withdraw, issued };
 }
 
@@ -256,7 +324,7 @@ function playedCluster(): LiveAccess {
 /** Opens everything that a client may have open. */
 async function openAll(principal: Awaited<ReturnType<typeof startPrincipal>>, client: Client): Promise<Closings> {
   const { ports, ca } = principal;
-  const { agent, own, standby, tokens } = client;
+  const { agent, own, standby, replica: replicaIdentity, tokens } = client;
   const closings: Closings = new Map(Object.keys(kinds).map((kind) => [kind, undefined]));
   const closed = (kind: string) => closings.set(kind, closings.get(kind) ?? performance.now());
   const attacker = (certificate: KeyCertificate) => Attacker.connect({ port: ports.agents, ca, certificate });
@@ -282,14 +350,16 @@ async function openAll(principal: Awaited<ReturnType<typeof startPrincipal>>, cl
   subscription?.stream.write(frame(new Uint8Array()));
   over('replication: event stream', subscription?.end ?? Promise.resolve());
 
-  const raw = (port: number, alpn?: string[]): Promise<TLSSocket> =>
+  const raw = (port: number, alpn?: string[], pair = own): Promise<TLSSocket> =>
     new Promise((resolve, reject) => {
       const socket = connect({
         host: '127.0.0.1',
         port,
         ca,
-        cert: own.certificate,
-        key: own.key,
+        cert: pair.certificate,
+        key: pair.key,
+        // A replica knows another by its fingerprint.
+        rejectUnauthorized: pair !== replicaIdentity,
         ...(alpn && { ALPNProtocols: alpn }),
       });
       onTestFinished(() => void socket.destroy());
@@ -298,8 +368,8 @@ async function openAll(principal: Awaited<ReturnType<typeof startPrincipal>>, cl
     });
   const http1 = await raw(ports.agents, ['http/1.1']);
   http1.resume().on('close', () => closed('agents: HTTP/1.1 connection'));
-  const http = async (kind: string, port: number, path: string, options: object = {}, body?: string) => {
-    const socket = await raw(port);
+  const http = async (kind: string, port: number, path: string, options: object = {}, body?: string, pair = own) => {
+    const socket = await raw(port, undefined, pair);
     socket.on('close', () => closed(kind));
     const request = httpsRequest({ path, createConnection: () => socket, headers: { host: 'x' }, ...options });
     request.on('error', nothing);
@@ -339,6 +409,13 @@ async function openAll(principal: Awaited<ReturnType<typeof startPrincipal>>, cl
   expect(await upgraded).toContain(' 101 ');
   terminal.resume();
   await http("fleet page: proxy's stream", ports.page, '/');
+  for (const [kind, port, pair] of [
+    ['Redis proxy: connection', ports.redis, own],
+    ['replicas: idle connection', ports.replicas, replicaIdentity],
+  ] as const) {
+    (await raw(port, undefined, pair)).resume().on('close', () => closed(kind));
+  }
+  await http('replicas: request under way', ports.replicas, '/', {}, undefined, replicaIdentity);
   return closings;
 }
 
