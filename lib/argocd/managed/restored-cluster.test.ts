@@ -69,6 +69,28 @@ test('a copy gets back the labels that it lost by the restore of its cluster', a
   expect(agent.copy()?.metadata.labels).toEqual({ team: 'b' });
 });
 
+test('a copy that is back by a restore is kept as the hub has it, though this process never made it', async () => {
+  const lab = new Lab();
+  lab.hub.objects.create(hubApplication());
+  const principal = lab.principal();
+  const first = lab.agent();
+  const leave = lab.join(principal, first);
+  await lab.run(5_000);
+  const { cluster } = first;
+  const restore = backUp(cluster);
+  leave();
+  first.stop.abort();
+  cluster.objects.delete(copyRef, {});
+  const agent = lab.agent({}, cluster);
+  restore();
+  lab.join(principal, agent);
+  await lab.run(5_000);
+  expect(agent.copy()).toBeDefined();
+  cluster.objects.delete(copyRef, {});
+  await lab.run(5_000);
+  expect(agent.copy()).toBeDefined();
+});
+
 test('what a copy was before it became one is known after a restore to that time, too', async () => {
   const lab = new Lab();
   const agent = lab.agent();

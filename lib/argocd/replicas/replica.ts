@@ -231,8 +231,9 @@ export class Replica<T extends ReplicaObject> implements CopySync {
       return { ...reported, uid: desired?.sourceUid ?? '', checksum: null, digest: '' };
     }
     const isUnderWay = this.#inbox.isBusy(name) || this.#keeper.hasFailed(ref);
-    const isSettled = local.metadata.deletionTimestamp === undefined && !isUnderWay;
-    const isAsSent = desired !== undefined && !this.#planner.hasDrifted(local, desired);
+    // Of a copy that is back, as by a restore, this process does not know what it should be.
+    const isSettled = local.metadata.deletionTimestamp === undefined && !isUnderWay && desired !== undefined;
+    const isAsSent = isSettled && !this.#planner.hasDrifted(local, desired);
     return {
       ...reported,
       uid: desired?.sourceUid ?? localUid,

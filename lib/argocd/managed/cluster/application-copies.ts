@@ -269,9 +269,11 @@ export class ApplicationCopies implements AgentKind<CopySync> {
   }
 
   reportOf(ref: ObjectRef): RequestUpdate {
+    const isUnderWay = this.#keeper.hasFailed(ref) || this.#inbox?.isBusy(placeOf(ref)) === true;
     return heldCopy(ref, this.#view.get(ref), {
       hubNamespace: this.#namespaces.toHub(ref.namespace),
-      isUnderWay: this.#keeper.hasFailed(ref) || this.#inbox?.isBusy(placeOf(ref)) === true,
+      // Of a copy that is back, as by a restore, this process does not know what it should be.
+      isSettled: !isUnderWay && this.#keeper.desired(ref) !== undefined,
     });
   }
 

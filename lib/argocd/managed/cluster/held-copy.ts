@@ -13,8 +13,8 @@ export function heldCopy(
   options: {
     /** The hub's namespace of it, as the principal calls it. */
     readonly hubNamespace: string;
-    /** Whether something that the principal sent is still being written. */
-    readonly isUnderWay: boolean;
+    /** Whether it is known to be what the principal sent: nothing of that is still being written. */
+    readonly isSettled: boolean;
   },
 ): RequestUpdate {
   const uid = copiedFrom(copy);
@@ -23,12 +23,12 @@ export function heldCopy(
     return { ...reported, checksum: null, digest: '' };
   }
   // An empty one is no digest of anything: the principal sends the state.
-  const settledCopy = copy.metadata.deletionTimestamp === undefined && !options.isUnderWay;
+  const isSettled = copy.metadata.deletionTimestamp === undefined && options.isSettled;
   const principalUid = copy.metadata.annotations?.[annotations.principalUid];
   return {
     ...reported,
     checksum: specChecksum(copy.spec),
-    digest: settledCopy ? managedCopyDigest(copy) : '',
+    digest: isSettled ? managedCopyDigest(copy) : '',
     ...(principalUid === undefined ? {} : { principalUid }),
   };
 }
