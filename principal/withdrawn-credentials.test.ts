@@ -308,11 +308,11 @@ function playedCluster(): LiveAccess {
   });
   const answer = (agent: string, { eventId: uuid, target }: WireEvent) => {
     if (target === targets.terminal) {
-      const handlers = live.streams.terminal(new FakeLiveStream<TerminalStreamData>(agent));
+      const handlers = new FakeLiveStream<TerminalStreamData>(agent).servedBy(live.streams.terminal);
       handlers.message(TerminalStreamData.fromPartial({ requestUuid: uuid }));
       return;
     }
-    const handlers = live.streams.logs(new FakeStream(agent));
+    const handlers = new FakeStream(agent).servedBy(live.streams.logs);
     const response = { uuid, status: 200, contentType: 'application/json', streamed: true };
     const ids = { resourceId: uuid, eventId: uuid };
     live.answered(agent, messageEvent(targets.resource, eventTypes.response, response, { source: '' }, ids));

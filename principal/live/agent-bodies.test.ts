@@ -19,7 +19,7 @@ function start() {
   const expected = bodies.expect('a', 'u', reader);
   const open = (agent = 'a') => {
     const stream = new FakeStream(agent);
-    const handlers = bodies.serve(stream);
+    const handlers = stream.servedBy((opened) => bodies.serve(opened));
     const send = (message: Partial<LogStreamData>) =>
       handlers.message(LogStreamData.fromPartial({ requestUuid: 'u', ...message }));
     return { stream, handlers, send };
@@ -56,7 +56,8 @@ test('another agent or request does not reach the reader', () => {
   right.send({});
   right.send({ requestUuid: 'other', data: Buffer.from('x') });
   expect(right.stream.code).toBe(grpcStatus.notFound);
-  expect(heard).toEqual(['opened']);
+  // Its own stream was ended.
+  expect(heard).toEqual(['opened', 'lost']);
 });
 
 test('an error of the agent ends it', () => {
@@ -91,6 +92,8 @@ test('a slow reader makes the agent wait, and a reader that leaves makes it stop
   expected.cancel();
   expect(stream.code).toBe(grpcStatus.canceled);
   handlers.closed();
-  expect(open().send({})).toBeUndefined();
-  expect(heard.at(-1)).toBe('lost');
+  const late = open();
+  late.send({});
+  expect(late.stream.code).toBe(grpcStatus.notFound);
+  expect(heard).toEqual(['opened', 'one']);
 });

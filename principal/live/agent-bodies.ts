@@ -52,7 +52,10 @@ export class Bodies {
           return;
         }
         this.#expected.delete(uuid);
-        expected.stream?.finish(grpcStatus.canceled, 'client disconnected');
+        const { stream } = expected;
+        // `finish` calls `closed` before it returns, here and below: whoever cancels hears nothing more.
+        expected.stream = undefined;
+        stream?.finish(grpcStatus.canceled, 'client disconnected');
       },
     };
   }
@@ -77,9 +80,10 @@ export class Bodies {
           const found = this.#expected.get(uuid);
           if (found?.agent === stream.agent) {
             // An agent that comes back may be here before its old stream is known to have broken.
-            found.stream?.finish(grpcStatus.canceled, 'replaced by a newer stream');
+            const former = found.stream;
             found.stream = stream;
             expected = found;
+            former?.finish(grpcStatus.canceled, 'replaced by a newer stream');
             expected.reader.opened?.();
           }
         }
@@ -92,8 +96,8 @@ export class Bodies {
         }
         this.#sweep.passed(message.data.length);
         if (message.error !== '') {
-          stream.finish(grpcStatus.internal, message.error.slice(0, 1_000));
           end(message.error);
+          stream.finish(grpcStatus.internal, message.error.slice(0, 1_000));
         } else if (message.eof) {
           stream.send(LogStreamResponse.fromPartial({ requestUuid: uuid, status: 200 }));
           end();

@@ -15,7 +15,7 @@ import {
   type WireEvent,
 } from '../../../lib/wire/index.ts';
 import { createPeerIdentity } from '../../peers/peer-identity.ts';
-import { FakeLiveStream, FakeStream } from '../testing/fake-stream.ts';
+import { type FakeAgentEnd, FakeLiveStream, FakeStream } from '../testing/fake-stream.ts';
 import { type Callers, HeldAgents, makeCallers, type PlayedReplica, playReplica } from '../testing/replicas.ts';
 
 // Callers reach the replica `near`; the agent `edge` is held by `far`.
@@ -163,11 +163,11 @@ test('a watch passes each event at once, ends with its client, and breaks off wi
   const watch = { path: '/api/v1/namespaces/shop/pods?watch=true' };
   let asked: WireEvent | undefined;
   let stream = new FakeStream('edge');
-  let handlers: ReturnType<typeof far.live.streams.logs> | undefined;
+  let handlers: FakeAgentEnd<LogStreamData> | undefined;
   far.onEvent = (_agent, event) => {
     asked = event;
     stream = new FakeStream('edge');
-    handlers = far.live.streams.logs(stream);
+    handlers = stream.servedBy(far.live.streams.logs);
     answer(far, event, { resource: '', streamed: true });
   };
   const say = (text: string) =>
@@ -196,12 +196,12 @@ test('a watch passes each event at once, ends with its client, and breaks off wi
 
 test('a slow reader makes the agent wait: what is in flight is bounded', async () => {
   let stream = new FakeStream('edge');
-  let handlers: ReturnType<typeof far.live.streams.logs> | undefined;
+  let handlers: FakeAgentEnd<LogStreamData> | undefined;
   let uuid = '';
   far.onEvent = (_agent, event) => {
     uuid = event.eventId;
     stream = new FakeStream('edge');
-    handlers = far.live.streams.logs(stream);
+    handlers = stream.servedBy(far.live.streams.logs);
     answer(far, event, { resource: '', streamed: true });
   };
   const [response] = (await once(open({ path: '/api/v1/pods' }), 'response')) as [IncomingMessage];
@@ -228,11 +228,11 @@ test('a slow reader makes the agent wait: what is in flight is bounded', async (
 test('a terminal is joined with the agent at another replica', async () => {
   let uuid = '';
   let agent = new FakeLiveStream<TerminalStreamData>('edge');
-  let handlers: ReturnType<typeof far.live.streams.terminal> | undefined;
+  let handlers: FakeAgentEnd<TerminalStreamData> | undefined;
   far.onEvent = (_agent, event) => {
     uuid = String(payloadOf(event).uuid);
     agent = new FakeLiveStream<TerminalStreamData>('edge');
-    handlers = far.live.streams.terminal(agent);
+    handlers = agent.servedBy(far.live.streams.terminal);
     handlers.message(TerminalStreamData.fromPartial({ requestUuid: uuid }));
   };
   const { authority, client } = callers;
@@ -279,10 +279,10 @@ test('streams that the agent opens at a replica that does not hold it reach the 
   let uuid = '';
   // The agent opens its stream at `near`.
   const stream = new FakeStream('edge');
-  let handlers: ReturnType<typeof near.live.streams.logs> | undefined;
+  let handlers: FakeAgentEnd<LogStreamData> | undefined;
   far.onEvent = (_agent, event) => {
     uuid = event.eventId;
-    handlers = near.live.streams.logs(stream);
+    handlers = stream.servedBy(near.live.streams.logs);
     handlers.message(LogStreamData.fromPartial({ requestUuid: uuid, data: Buffer.from('{"kind":') }));
     answer(far, event, { resource: '', streamed: true });
   };
@@ -296,8 +296,8 @@ test('streams that the agent opens at a replica that does not hold it reach the 
   expect(stream.answers).toEqual([200]);
 
   const unknown = new FakeStream('edge');
-  near.live.streams
-    .logs(unknown)
+  unknown
+    .servedBy(near.live.streams.logs)
     .message(LogStreamData.fromPartial({ requestUuid: 'nobody', data: Buffer.from('text') }));
   await until(() => unknown.code === 5);
 });
@@ -310,7 +310,7 @@ test('a log goes on at the next holder, without a line twice or lost', async () 
     replica.onEvent = (_agent, event) => {
       const { uuid, ...rest } = payloadOf(event);
       asked.push([replica.identity, rest]);
-      const handlers = replica.live.streams.logs(new FakeStream('edge'));
+      const handlers = new FakeStream('edge').servedBy(replica.live.streams.logs);
       streams.set(replica.identity, {
         say: (text, more = {}) =>
           handlers.message(LogStreamData.fromPartial({ requestUuid: String(uuid), data: Buffer.from(text), ...more })),
@@ -375,7 +375,7 @@ test('when the replica of the agent dies, its requests end at once', async () =>
 test('a replica that has lost its Lease loses its connections', async () => {
   let seen = '';
   far.onEvent = (_agent, event) => {
-    const handlers = far.live.streams.logs(new FakeStream('edge'));
+    const handlers = new FakeStream('edge').servedBy(far.live.streams.logs);
     answer(far, event, { resource: '', streamed: true });
     handlers.message(LogStreamData.fromPartial({ requestUuid: event.eventId, data: Buffer.from('begun') }));
   };

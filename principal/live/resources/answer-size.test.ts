@@ -30,7 +30,7 @@ function reply({ eventId: uuid }: WireEvent): void {
     messageEvent(targets.resource, eventTypes.response, head, { source: '' }, { eventId: uuid }),
   );
   stream = new FakeStream('edge');
-  const { message } = bodies.serve(stream);
+  const { message } = stream.servedBy((opened) => bodies.serve(opened));
   let left = count;
   const go = () => {
     if (stream.ended) {

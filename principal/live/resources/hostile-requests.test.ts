@@ -55,7 +55,9 @@ function answer(agent: string, { eventId: uuid }: WireEvent): void {
   const forged = { ...ok, resource: answerOf('other') };
   expect(exchange.answered('other', event(forged))).toBe(false);
   const stranger = new FakeStream('other');
-  bodies.serve(stranger).message(LogStreamData.fromPartial({ requestUuid: uuid, data: Buffer.from('of other') }));
+  stranger
+    .servedBy((opened) => bodies.serve(opened))
+    .message(LogStreamData.fromPartial({ requestUuid: uuid, data: Buffer.from('of other') }));
   expect(stranger.code).toBeDefined();
   const ways: readonly (() => void)[] = [
     () => exchange.answered(agent, event(ok)),
@@ -71,7 +73,7 @@ function answer(agent: string, { eventId: uuid }: WireEvent): void {
     () => exchange.disconnected(agent),
     () => {
       const stream = new FakeStream(agent);
-      const handlers = bodies.serve(stream);
+      const handlers = stream.servedBy((opened) => bodies.serve(opened));
       const send = (message: Partial<LogStreamData>) =>
         handlers.message(LogStreamData.fromPartial({ requestUuid: uuid, ...message }));
       const steps = [

@@ -80,7 +80,9 @@ test.each<[string, object]>([
 test('a streamed answer without the acknowledgement is refused as well', async () => {
   reply = (event) => {
     const stream = new FakeStream('edge');
-    bodies.serve(stream).message(LogStreamData.fromPartial({ requestUuid: event.eventId, data: Buffer.from(secret) }));
+    stream
+      .servedBy((opened) => bodies.serve(opened))
+      .message(LogStreamData.fromPartial({ requestUuid: event.eventId, data: Buffer.from(secret) }));
     answer(event, { status: 200, contentType: 'application/json', streamed: true });
   };
   const { status, text } = await sendAs(account);

@@ -70,7 +70,7 @@ async function start(query: string, options: { isAway?: boolean } = {}) {
     await until(() => asked.length === number);
     const uuid = String(asked[number - 1]?.uuid);
     const stream = new FakeStream('a');
-    const handlers = bodies.serve(stream);
+    const handlers = stream.servedBy((opened) => bodies.serve(opened));
     const say = (message: Partial<LogStreamData>) =>
       handlers.message(LogStreamData.fromPartial({ requestUuid: uuid, ...message }));
     say({});

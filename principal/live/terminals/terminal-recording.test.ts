@@ -22,7 +22,7 @@ test('a recorded agent of the original finds its session, and its output is show
   const sessions = new TerminalSessions();
   sessions.open('agent-managed', requestUuid, user);
   const stream = new FakeLiveStream<TerminalStreamData>('agent-managed');
-  const handlers = sessions.serve(stream);
+  const handlers = stream.servedBy((opened) => sessions.serve(opened));
   for (const message of messages) {
     handlers.message(message);
   }

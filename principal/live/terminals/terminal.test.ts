@@ -61,7 +61,7 @@ async function start(options: { idleMs?: number; query?: string; protocols?: str
     await until(() => asked.length > 0);
     const requestUuid = id ?? uuid();
     const stream = new FakeLiveStream<TerminalStreamData>(from);
-    const handlers = terminals.serve(stream);
+    const handlers = stream.servedBy((opened) => terminals.serve(opened));
     const say = (fields: Partial<TerminalStreamData>) =>
       handlers.message(TerminalStreamData.fromPartial({ requestUuid, ...fields }));
     say({});

@@ -1,6 +1,18 @@
-import { grpcStatus, type LogStreamResponse, type ServerLiveStream } from '../../../lib/wire/index.ts';
+import {
+  grpcStatus,
+  type LiveStreamHandlers,
+  type LogStreamResponse,
+  type ServerLiveStream,
+} from '../../../lib/wire/index.ts';
 
-/** An agent's stream that records the principal's calls. */
+/** The agent's end of a {@link FakeLiveStream}. */
+export interface FakeAgentEnd<In> {
+  message(message: In): void;
+  /** The connection breaks. */
+  closed(): void;
+}
+
+/** An agent's stream that records the principal's calls, and ends as a real one does. */
 export class FakeLiveStream<Out> implements ServerLiveStream<Out> {
   readonly agent: string;
   readonly sent: Out[] = [];
@@ -10,13 +22,32 @@ export class FakeLiveStream<Out> implements ServerLiveStream<Out> {
   /** Whether there is room after each message. */
   hasRoom = true;
   drained: () => void = () => undefined;
+  #isOver = false;
+  #over: () => void = () => undefined;
 
   constructor(agent: string) {
     this.agent = agent;
   }
 
   get ended() {
-    return this.code !== undefined;
+    return this.#isOver;
+  }
+
+  /** Serves it, as `serveLiveStream` does: `closed` is called once, by `finish` before it returns, and nothing follows it. */
+  servedBy<In>(serve: (stream: ServerLiveStream<Out>) => LiveStreamHandlers<In>): FakeAgentEnd<In> {
+    const handlers = serve(this);
+    if (this.#isOver) {
+      handlers.closed();
+    }
+    this.#over = () => handlers.closed();
+    return {
+      message: (message) => {
+        if (!this.#isOver) {
+          handlers.message(message);
+        }
+      },
+      closed: () => this.#end(),
+    };
   }
 
   send(message: Out) {
@@ -40,9 +71,17 @@ export class FakeLiveStream<Out> implements ServerLiveStream<Out> {
   }
 
   finish(code: number = grpcStatus.ok, message?: string) {
-    if (this.code === undefined) {
+    if (!this.#isOver) {
       this.code = code;
       this.message = message;
+      this.#end();
+    }
+  }
+
+  #end() {
+    if (!this.#isOver) {
+      this.#isOver = true;
+      this.#over();
     }
   }
 }
