@@ -10,6 +10,7 @@ interface Rendered extends KubeObject {
   rules?: { apiGroups?: string[]; resources?: string[]; verbs: string[]; resourceNames?: string[] }[];
   data?: Record<string, string>;
   roleRef?: { name: string };
+  subjects?: { kind: string; name: string; namespace: string }[];
 }
 
 async function render(values: Record<string, unknown> = {}): Promise<Rendered[]> {
@@ -58,6 +59,14 @@ describe('the charts', () => {
       statusListKey: 'decisions',
       matchKey: 'clusterName',
     });
+  });
+
+  it('let those read PlacementDecisions who generate Applications, argocd-server for previews', async () => {
+    const subjectsOf = async (values = {}) =>
+      named(await render(values), 'RoleBinding', 'argocd-applicationset-placement').subjects;
+    const one = (name: string) => ({ kind: 'ServiceAccount', name, namespace: 'argocd' });
+    expect(await subjectsOf()).toEqual([one('argocd-applicationset-controller'), one('argocd-server')]);
+    expect(await subjectsOf({ serverServiceAccount: 'gitops-server' })).toContainEqual(one('gitops-server'));
   });
 
   it('tell principal and agents the same mapping', async () => {
