@@ -173,6 +173,11 @@ describe('with destination-based mapping', () => {
     expect(notice(application(destination, 'default', { namespace: 'elsewhere' }), undefined)).toBeUndefined();
   });
 
+  test('an Application of the hub that was made in the UI has an empty state of synchronisation', () => {
+    const made = { ...application({ name: 'in-cluster' }), status: { sync: { status: '' }, health: {} } };
+    expect(notice(made, undefined)).toBe(unseen);
+  });
+
   test('nothing is said of an Application of the hub that its application controller has seen, or must not see', () => {
     const seen = { ...application({ name: 'in-cluster' }), status: { sync: { status: 'Unknown' } } };
     expect(notice(seen, undefined)).toBeUndefined();

@@ -98,9 +98,12 @@ function isOfHub({ spec }: Application, { agentOfCluster }: NoticeSources): bool
   );
 }
 
-/** An application controller sets a state of synchronisation whenever it looks at an Application, whatever it finds. */
+/**
+ * An application controller sets a state of synchronisation whenever it looks at an Application, whatever it finds. Argo CD's API
+ * server stores an empty one.
+ */
 function hubNotice({ metadata, status }: Application): string | undefined {
-  if (status?.sync?.status !== undefined || metadata.annotations?.[wellKnown.skipReconcileAnnotation] === 'true') {
+  if ((status?.sync?.status ?? '') !== '' || metadata.annotations?.[wellKnown.skipReconcileAnnotation] === 'true') {
     return undefined;
   }
   return "no application controller of the hub's Argo CD has looked at this Application, so nobody deploys it: run one on the hub (chart value hubArgoCD.applicationController.enabled), or give the Application to an agent";

@@ -92,11 +92,11 @@ function argoStations(application: ShownApplication, changed: string, done: Make
   const isBad = ['Failed', 'Error'].includes(phase);
   const at = operation?.finishedAt ?? operation?.startedAt ?? '';
   const isSynced = sync?.status === 'Synced' && !isBad && phase !== 'Running';
-  const reason = isBad || phase === 'Running' ? `${phase}: ${operation?.message ?? ''}` : (sync?.status ?? 'Unknown');
+  const reason = isBad || phase === 'Running' ? `${phase}: ${operation?.message ?? ''}` : sync?.status || 'Unknown';
   const hint = phase === '' && sync?.status === 'OutOfSync' ? '; without automated sync somebody must start it' : '';
   const synced = isSynced ? done('synced', phase || 'Synced', at) : waits('synced', `${reason}${hint}`, at);
   const since = health?.lastTransitionTime ?? '';
-  const state = health?.status ?? 'Unknown';
+  const state = health?.status || 'Unknown';
   const healthy =
     state === 'Healthy'
       ? done('healthy', state, since)

@@ -88,6 +88,7 @@ test.each<[string, MovingApplication, Partial<ApplicationFacts>]>([
   ['it is being deleted', application({}, { deletionTimestamp: '2026-01-01T00:00:00Z' }), {}],
   ['keeps it from the agent', application({}, { labels: { 'argocd-agent.argoproj-labs.io/ignore-sync': 'true' } }), {}],
   ['does not know its state', application({ status: {} }), {}],
+  ['does not know its state (no status, -)', application({ status: { sync: { status: '' }, health: {} } }), {}],
   ['it is OutOfSync', application({ status: { sync: { status: 'OutOfSync' } } }), {}],
   ['the hub has no AppProject shop', application(), { project: undefined }],
   [

@@ -135,8 +135,9 @@ export function checkApplication(application: MovingApplication, facts: Applicat
   if (metadata.labels?.[skipSyncLabel] === 'true') {
     block(`label ${skipSyncLabel} keeps it from the agent: remove it`);
   }
-  const sync = status?.sync?.status;
-  if (sync === undefined || sync === 'Unknown') {
+  // Argo CD's API server stores an empty one.
+  const sync = status?.sync?.status || 'Unknown';
+  if (sync === 'Unknown') {
     block(`the hub's Argo CD does not know its state (${stateOf(application)}): correct that first`);
   } else if (sync !== 'Synced' && spec.syncPolicy?.automated != null) {
     block(

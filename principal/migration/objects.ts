@@ -39,6 +39,6 @@ export function isBusy({ operation, status }: MovingApplication): boolean {
 export function stateOf(application: MovingApplication | undefined): string {
   const { sync, health, conditions = [] } = application?.status ?? {};
   const state =
-    application === undefined ? 'it does not exist' : `${sync?.status ?? 'no status'}, ${health?.status ?? '-'}`;
+    application === undefined ? 'it does not exist' : `${sync?.status || 'no status'}, ${health?.status || '-'}`;
   return [state, ...conditions.map(({ type, message }) => `${type}: ${message}`)].join('; ');
 }
