@@ -42,6 +42,7 @@ describe('in Chromium', { tags: 'chromium' }, () => {
     page.on('pageerror', (error) => troubles.push(error.message));
     page.on('dialog', (dialog) => troubles.push(`dialog ${dialog.message()}`));
     await page.goto(ui.url);
+    await shows(page, 'Argo CD');
     return { fleet, ui, page, troubles };
   }
   const render = (page: Page, kind: 'system' | 'resource' | 'status', props: object = {}) =>
@@ -75,9 +76,10 @@ describe('in Chromium', { tags: 'chromium' }, () => {
       ),
     );
     expect(registered).toEqual([
-      ['system', 'function', 'Fleet', '/fleet', 'fa-project-diagram'],
       ['resource', 'function', 'argoproj.io', 'Application', 'Fleet', { icon: 'fa-route' }],
       ['status', 'function', 'Change', 'fleet_change', 'f'],
+      // The UI is there later than the extension.
+      ['system', 'function', 'Fleet', '/fleet', 'fa-project-diagram'],
     ]);
   });
 
@@ -149,7 +151,7 @@ describe('in Chromium', { tags: 'chromium' }, () => {
     await shows(page, /The last change has arrived\./);
     expect(asked).toEqual([shop, shop]);
     await render(page, 'status', { application: application(2) });
-    await shows(page, /^Arrived$/);
+    await shows(page, /^LAST CHANGE\s+Arrived$/);
   });
 
   test('who may not invoke the extension, or get an Application, sees why', async () => {
@@ -158,7 +160,10 @@ describe('in Chromium', { tags: 'chromium' }, () => {
     await shows(page, /404: there is no such Application on the hub/);
     ui.rights = { extensions: ['fleet'], applications: true };
     await render(page, 'system');
-    await shows(page, /401: Unauthorized extension request/);
+    await shows(
+      page,
+      /401: Unauthorized extension request\. You need a role with the right: extensions, invoke, fleet-clusters/,
+    );
     ui.rights = { extensions: [], applications: false };
     await shows(page, /only to those who may get at least one Application/);
     ui.rights = { extensions: ['fleet', 'fleet-clusters'], applications: true };

@@ -19,7 +19,11 @@
     const answer = await fetch(address, { headers: headersOf(application), signal });
     if (!answer.ok) {
       const text = (await answer.text()).trim().slice(0, 300);
-      throw Object.assign(new Error(`${answer.status}: ${text}`), { status: answer.status });
+      // What Argo CD's server says to those whose policy does not name the extension. Its own admin is one of them.
+      const hint = /unauthorized extension/i.test(text)
+        ? `. You need a role with the right: extensions, invoke, ${extension}`
+        : '';
+      throw Object.assign(new Error(`${answer.status}: ${text}${hint}`), { status: answer.status });
     }
     return answer;
   }
@@ -70,9 +74,18 @@
     const way = useWay(application);
     const text = summary(way);
     const title = way.error ?? way.found?.stations.find(({ isDone }) => !isDone)?.text ?? '';
-    return openFlyout === undefined
-      ? h('span', { title }, text)
-      : h('button', { type: 'button', title, onClick: openFlyout, style: { all: 'unset', cursor: 'pointer' } }, text);
+    const value =
+      openFlyout === undefined
+        ? h('span', { title }, text)
+        : h('button', { type: 'button', title, onClick: openFlyout, style: { all: 'unset', cursor: 'pointer' } }, text);
+    // Argo CD gives no heading to what others add to its panel. This one looks like its own.
+    const heading = { fontSize: '12px', fontWeight: 600, color: '#6D7F8B', minHeight: '18px' };
+    return h(
+      'div',
+      { className: 'application-status-panel__item' },
+      h('div', { style: heading }, 'LAST CHANGE'),
+      h('div', { className: 'application-status-panel__item-value' }, value),
+    );
   }
 
   function ApplicationTab({ application, resource }) {
@@ -214,8 +227,26 @@
     );
   }
 
+  /**
+   * Calls back when Argo CD's UI is there. Since 3.5 it comes after this script, and it hears only from then on which pages are
+   * added to its sidebar.
+   */
+  function whenShown(callback) {
+    const { document, MutationObserver } = window;
+    const root = document.getElementById('app');
+    if (root === null || root.hasChildNodes()) {
+      callback();
+      return;
+    }
+    const observer = new MutationObserver(() => {
+      observer.disconnect();
+      callback();
+    });
+    observer.observe(root, { childList: true });
+  }
+
   const { extensionsAPI } = window;
-  extensionsAPI.registerSystemLevelExtension(Fleet, 'Fleet', '/fleet', 'fa-project-diagram');
+  whenShown(() => extensionsAPI.registerSystemLevelExtension(Fleet, 'Fleet', '/fleet', 'fa-project-diagram'));
   extensionsAPI.registerResourceExtension(ApplicationTab, 'argoproj.io', 'Application', 'Fleet', { icon: 'fa-route' });
   extensionsAPI.registerStatusPanelExtension(ApplicationStatus, 'Change', 'fleet_change', ApplicationTab);
 })(window);

@@ -125,21 +125,35 @@ async function reactBundle(): Promise<string> {
 
 const packageFile = (name: string) => createRequire(import.meta.url).resolve(name);
 
+/**
+ * As in Argo CD 3.5, whose React renders later than the script of extensions runs: only the component `App` hears of pages of the
+ * sidebar, and nothing is told to it that was registered before it was there.
+ */
 const document = `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><base href="/"><title>Argo CD</title><link rel="icon" href="data:,">
-<script src="/react.js"></script>
+<script src="/react.js"></script></head>
+<body><main id="app"></main>
 <script>
   window.registered = {};
+  let isListening = false;
+  class App extends window.React.Component {
+    constructor(props) {
+      super(props);
+      isListening = true;
+    }
+    render() {
+      return this.props.children ?? 'Argo CD';
+    }
+  }
   const keep = (kind) => (...registration) => { window.registered[kind] = registration; };
   window.extensionsAPI = {
-    registerSystemLevelExtension: keep('system'),
+    registerSystemLevelExtension: (...registration) => isListening && keep('system')(...registration),
     registerResourceExtension: keep('resource'),
     registerStatusPanelExtension: keep('status'),
   };
-  window.render = (kind, props) => {
-    window.root ??= window.createRoot(document.getElementById('app'));
-    window.root.render(window.React.createElement(window.registered[kind][0], props));
-  };
+  const root = window.createRoot(document.getElementById('app'));
+  const shown = (child) => root.render(window.React.createElement(App, null, child));
+  setTimeout(() => shown(null), 100);
+  window.render = (kind, props) => shown(window.React.createElement(window.registered[kind][0], props));
 </script>
-<script src="/extensions.js"></script></head>
-<body><main id="app"></main></body></html>`;
+<script src="/extensions.js"></script></body></html>`;
