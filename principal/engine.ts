@@ -187,6 +187,10 @@ export function startEngine(
       return isSent;
     },
     isConnected: (agent) => open.isConnected(agent),
+    mirrored: {
+      isAutonomous: (agent) => pinnedMode(modes, agent) === 'autonomous',
+      namespaceOf: (agent) => introductions.of(agent)?.namespace,
+    },
     tracer: program.tracing?.tracer,
   });
   const liveCounts = liveMetrics(registry, isMapped, () => live.terminals);

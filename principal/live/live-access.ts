@@ -28,6 +28,7 @@ import { AgentCache, type AgentCacheOptions } from './redis/agent-cache.ts';
 import { type AskRedis, askOverStream } from './redis/ask-redis.ts';
 import { type RedisProxy, type RedisProxyOptions, serveRedisProxy } from './redis/proxy.ts';
 import { CallerNames } from './resources/callers.ts';
+import type { MirroredAgents } from './resources/request-mapping.ts';
 import { type ResourceProxy, serveResourceProxy } from './resources/resource-proxy.ts';
 import { TerminalSessions } from './terminals/terminal-sessions.ts';
 
@@ -44,6 +45,7 @@ export class LiveAccess {
   #redisProxy: RedisProxy | undefined;
   readonly #arrivals = new EventEmitter<{ connected: [agent: string] }>().setMaxListeners(0);
   readonly #isConnected: (agent: string) => boolean;
+  readonly #mirrored: MirroredAgents;
   readonly #tracer: Tracer | undefined;
   /** What other replicas follow. */
   readonly #peerNews = new PeerNews();
@@ -57,6 +59,8 @@ export class LiveAccess {
     send(agent: string, event: WireEvent): boolean;
     /** Whether there is an agent of this name that may be asked. */
     isConnected(agent: string): boolean;
+    /** Default: the hub mirrors no Applications. */
+    mirrored?: MirroredAgents;
     /** Traces requests; agents learn of which one a request is part. Default: none are traced. */
     tracer?: Tracer | undefined;
   }) {
@@ -65,6 +69,7 @@ export class LiveAccess {
     this.#send = (agent, event) =>
       agents.send(agent, tracer ? { ...event, extensions: { ...event.extensions, ...tracer.headers } } : event);
     this.#isConnected = agents.isConnected;
+    this.#mirrored = agents.mirrored ?? { isAutonomous: () => false, namespaceOf: () => undefined };
     this.#exchange = new AgentRequests(this.#send);
     this.#askHere = askOverStream(this.#exchange);
     this.#ask = this.#askHere;
@@ -210,6 +215,7 @@ export class LiveAccess {
       terminals: this.#terminals,
       send: this.#send,
       isConnected: this.#isConnected,
+      mirrored: this.#mirrored,
       connected: (agent: string, signal: AbortSignal, former?: Peer) => this.#arrivalOf(agent, signal, former),
       elsewhere: this.#elsewhere,
       tracer: this.#tracer,
@@ -222,11 +228,12 @@ export class LiveAccess {
 
   /** Serves the cache of the agents' Argo CDs. @throws FatalError when the port cannot be taken */
   async serveRedis(
-    options: Omit<RedisProxyOptions, 'cache'> & Omit<AgentCacheOptions, 'ask' | 'tracer' | 'logger'>,
+    options: Omit<RedisProxyOptions, 'cache'> & Omit<AgentCacheOptions, 'ask' | 'isAutonomous' | 'tracer' | 'logger'>,
   ): Promise<RedisProxy> {
     const { link, metrics, logger } = options;
     const cache = new AgentCache({
       ask: (agent, command, signal) => this.#ask(agent, command, signal),
+      isAutonomous: (agent) => this.#mirrored.isAutonomous(agent),
       link,
       metrics,
       tracer: this.#tracer,

@@ -6,6 +6,7 @@ import { dataOf } from '../../../lib/wire/index.ts';
 import { NoAnswerError } from '../agent-requests.ts';
 import type { RedisProxyMetrics } from '../metrics.ts';
 import type { AskRedis } from './ask-redis.ts';
+import { applicationText, withMirroredChildren } from './child-applications.ts';
 import { emptyValue } from './keys.ts';
 import { LastValues } from './last-values.ts';
 import { ValueCheck, ValueRefusal } from './value-check.ts';
@@ -13,6 +14,8 @@ import { ValueCheck, ValueRefusal } from './value-check.ts';
 /** What {@link AgentCache} works with. */
 export interface AgentCacheOptions {
   readonly ask: AskRedis;
+  /** Whether the hub has mirrors of the agent's Applications. */
+  readonly isAutonomous: (agent: string) => boolean;
   /** Where the last values are kept. */
   readonly link: Pick<RedisLink, 'get' | 'set' | 'delete' | 'sizes' | 'onReady'>;
   readonly metrics: RedisProxyMetrics;
@@ -46,10 +49,11 @@ export class AgentCache {
       }
       const value = get.cacheHit ? (get.bytes ?? Buffer.alloc(0)) : undefined;
       if (value !== undefined) {
-        await this.#values.check(agent, key, value, signal);
+        const served = await this.#served(agent, key, value, signal);
         this.#lastValues.keep(agent, key, value);
+        return served;
       }
-      return value;
+      return undefined;
     } catch (error) {
       signal.throwIfAborted();
       metrics.failed(agent, 'get');
@@ -67,10 +71,14 @@ export class AgentCache {
   /** What was kept may be from a version that did not check it. */
   async #lastValue(agent: string, key: string, signal: AbortSignal): Promise<Buffer | undefined> {
     const value = await this.#lastValues.get(agent, key);
-    if (value !== undefined) {
-      await this.#values.check(agent, key, value, signal);
-    }
-    return value;
+    return value && this.#served(agent, key, value, signal);
+  }
+
+  /** A value as the hub's Argo CD gets it. @throws ValueRefusal */
+  async #served(agent: string, key: string, value: Buffer, signal: AbortSignal): Promise<Buffer> {
+    const sought = this.#options.isAutonomous(agent) ? applicationText : undefined;
+    const hasApplications = await this.#values.check(agent, key, value, signal, sought);
+    return hasApplications ? withMirroredChildren(key, value, agent) : value;
   }
 
   /** Asks the agent to forward messages of a channel, under the same connection UUID. False when the request failed. */

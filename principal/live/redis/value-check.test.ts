@@ -10,7 +10,7 @@ const signal = new AbortController().signal;
 
 const check = (value: Buffer, name = key) =>
   new ValueCheck().check('edge', name, value, signal).then(
-    () => 'passes',
+    (found) => (found ? 'was found' : 'passes'),
     (error: Error) => error.message,
   );
 const list = (count: number, item: string) => Buffer.from(`[${Array.from({ length: count }, () => item).join(',')}]`);
@@ -78,6 +78,7 @@ test('what is refused is logged with agent and key, is not kept, and is an error
       const payload = { uuid: 'u', connectionUuid: 'c', body: { get } };
       return messageEvent(targets.redis, eventTypes.redisResponse, payload, { source: '' }, { eventId: 'u' });
     },
+    isAutonomous: () => false,
     link: {
       get: async () => undefined,
       set: async (name: string) => void kept.push(name),

@@ -21,15 +21,28 @@ export class ValueRefusal extends Error {}
 export class ValueCheck {
   readonly #turns = new KeyedMutex();
 
-  /** @throws ValueRefusal */
-  async check(agent: string, key: string, value: Buffer, signal: AbortSignal): Promise<void> {
-    await this.#turns.run(agent, async () => {
+  /**
+   * @param sought what is looked for on the way
+   * @returns whether the value, unpacked, contains it
+   * @throws ValueRefusal
+   */
+  check(agent: string, key: string, value: Buffer, signal: AbortSignal, sought?: Buffer): Promise<boolean> {
+    return this.#turns.run(agent, async () => {
       signal.throwIfAborted();
       const content = new ContentCheck(value.length, key.endsWith('.gz'));
+      let isFound = false;
+      let before = Buffer.alloc(0);
       for await (const piece of key.endsWith('.gz') ? unpacked(value) : [value]) {
         signal.throwIfAborted();
         content.add(piece);
+        if (sought !== undefined && !isFound) {
+          const length = sought.length - 1;
+          // It may begin in one piece and end in the next.
+          isFound = piece.includes(sought) || Buffer.concat([before, piece.subarray(0, length)]).includes(sought);
+          before = Buffer.concat([before, piece.subarray(-length)]).subarray(-length);
+        }
       }
+      return isFound;
     });
   }
 }

@@ -29,10 +29,12 @@ import {
   cancellationOf,
   isBeyondOriginal,
   isTerminal,
+  type MirroredAgents,
   ProxyRefusal,
   requestEvent,
   requestPath,
   requestTarget,
+  targetOnCluster,
 } from './request-mapping.ts';
 import { breakOff, ResponseBody } from './response-body.ts';
 
@@ -49,6 +51,8 @@ export interface AgentApi {
   send(agent: string, event: WireEvent): boolean;
   /** Whether the agent has a stream. */
   isConnected(agent: string): boolean;
+  /** Default: the hub mirrors no Applications. */
+  readonly mirrored?: MirroredAgents | undefined;
   /** As for a log: see `LogContext`. */
   connected(agent: string, signal: AbortSignal, former?: Peer): Promise<void>;
   /** The way to agents that other replicas hold; undefined when there are none, and for a request that has come over it. */
@@ -221,7 +225,8 @@ async function answer(
   if (api.elsewhere !== undefined && (await forwardRequest(api, api.elsewhere, agent, request, response, signal))) {
     return;
   }
-  const { uuid, event } = await requestEvent(request, { method, path, query, resource, user });
+  const target = targetOnCluster({ path, query, resource, user }, agent, api.mirrored);
+  const { uuid, event } = await requestEvent(request, { method, ...target });
   const isEndless = resource !== undefined && mayBeEndless(resource, query);
   const exceeded = () => {
     const limit = api.mostAnswerBytes;

@@ -7,6 +7,7 @@ import {
   isServiceAccount,
   parseResourcePath,
   type ResourcePath,
+  resourcePathOf,
 } from '../../../lib/live/index.ts';
 import { messageEvent, principalSource, targets, type WireEvent } from '../../../lib/wire/index.ts';
 
@@ -54,6 +55,30 @@ export function requestTarget({ method = '', url = '', headers, httpVersion }: I
     throw new ProxyRefusal(404, `${path.slice(0, 200)} is not served by the resource proxy`);
   }
   return { path, query, resource, user };
+}
+
+/** The autonomous agents, whose Applications the hub has in the namespace that is named after the agent. */
+export interface MirroredAgents {
+  isAutonomous(agent: string): boolean;
+  /** The namespace of Argo CD on an agent's cluster; undefined when the agent has not said. */
+  namespaceOf(agent: string): string | undefined;
+}
+
+/**
+ * The target on the agent's cluster. The hub's Argo CD asks for a child Application of an autonomous agent where its mirror is: there the
+ * resource trees have it (`withMirroredChildren`).
+ */
+export function targetOnCluster(
+  target: RequestTarget,
+  agent: string,
+  mirrored: MirroredAgents | undefined,
+): RequestTarget {
+  const { group, resource, namespace } = target.resource ?? {};
+  if (group !== 'argoproj.io' || resource !== 'applications' || namespace !== agent || !mirrored?.isAutonomous(agent)) {
+    return target;
+  }
+  const there = { ...(target.resource as ResourcePath), namespace: mirrored.namespaceOf(agent) || agent };
+  return { ...target, path: resourcePathOf(there), resource: there };
 }
 
 /**
