@@ -161,7 +161,7 @@ export function startEngine(
   });
   hubClusters.follow(caches.Secrets);
   hub.sync.start(signal);
-  agents.subscribe({ mapped: hub.mapped });
+  agents.subscribe({ mapped: hub.mapped, written: (agent) => clusterInfos.secretWritten(agent) });
   outOfStepMetric(registry, () =>
     open.connections().map(({ agent }) => [agent, hub.sync.stats(agent).pending] as const),
   );

@@ -127,6 +127,21 @@ test('an agent that talks without end costs a few writes', async () => {
   expect(state.writes).toBeLessThanOrEqual(3);
 });
 
+test('what Argo CD writes when somebody edits the cluster is replaced', async () => {
+  const { infos, redis, read } = start({ a: ['https://a'] });
+  infos.connected('a');
+  infos.statistics('a', report(counts));
+  await until(() => read('https://a')?.applicationsCount === 3);
+  infos.secretWritten('a');
+  // After the Secret, and after what the principal writes at once.
+  redis.set(
+    keyOf('https://a'),
+    Buffer.from('{"connectionState":{"status":"Successful"},"cacheInfo":{},"applicationsCount":0}'),
+  );
+  await until(() => read('https://a')?.applicationsCount === 3);
+  expect(read('https://a')?.connectionState.message).toContain("Agent: 'a' is connected");
+});
+
 test('what an agent repeats is not written again', async () => {
   const { infos, state, read } = start({ a: ['https://a'], b: ['https://b'] });
   infos.connected('a');

@@ -22,6 +22,8 @@ const gatherMs = 250;
 const graceMs = 15_000;
 /** The replica that an agent has left may write for the last time as late as this. */
 const settledMs = 2_000;
+/** Argo CD's API server writes its own information this soon after it has written a cluster Secret. */
+const foreignWriteMs = 2_000;
 /** One failure may pass: the connection may have ended. */
 const failuresOfRefused = 3;
 
@@ -140,6 +142,11 @@ export class ClusterInfos {
       this.#statistics.delete(agent);
     }
     this.#queue.add(agent);
+  }
+
+  /** A cluster Secret of the agent was written. If Argo CD's API server did, it replaces the information by one without counts. */
+  secretWritten(agent: string): void {
+    this.#queue.addAfter(agent, foreignWriteMs);
   }
 
   /** Writes until aborted. */

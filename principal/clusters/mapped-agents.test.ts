@@ -78,3 +78,15 @@ test('server and mode of a cluster Secret are known, and changes are reported', 
   handler().deleted?.(described('https://other'));
   expect([changed.length, agents.clustersOf('one')]).toEqual([4, []]);
 });
+
+test("every write of an agent's Secret is told, also of one that says the same", () => {
+  const { agents, handler } = start();
+  const written: string[] = [];
+  agents.subscribe({ written: (agent) => written.push(agent) });
+  handler().added?.(secret('a', 'one'), false);
+  handler().updated?.(secret('a', 'one'), secret('a', 'one'));
+  handler().updated?.(secret('a', 'one'), secret('a', 'two'));
+  handler().deleted?.(secret('a', 'two'));
+  handler().added?.(secret('b', 'three', 'repository'), false);
+  expect(written).toEqual(['one', 'one', 'two']);
+});

@@ -22,6 +22,8 @@ export interface MappedAgentsListener {
   unmapped?(agent: string): void;
   /** The agent's cluster Secrets, or their number, have changed. Called after the other two as well. */
   changed?(agent: string): void;
+  /** A cluster Secret of the agent was written, whatever has changed in it. Called last. */
+  written?(agent: string): void;
 }
 
 /**
@@ -47,6 +49,11 @@ export class MappedAgents {
       }
       if (from !== undefined && before !== undefined && before !== after) {
         this.#remove(before, from.metadata.name);
+      }
+      if (after !== undefined) {
+        for (const listener of this.#listeners) {
+          listener.written?.(after);
+        }
       }
     };
     informer.subscribe({
