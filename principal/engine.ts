@@ -151,6 +151,7 @@ export function startEngine(
     tracer: program.tracing?.tracer,
     refused: (agent, resourceType) => metrics.refusedEvent(agent, resourceType),
     onFailure: (failure) => operators.cannotMirror(failure),
+    onPutBack: (mirror, was) => operators.putBack(mirror, was),
     quotas,
     replicas,
     delivered: (delivery) => countDelivery(metrics, delivery),

@@ -14,6 +14,7 @@ import {
   isProjectForAgent,
   isSkipped,
   type Mapping,
+  type MirrorChange,
   type MirrorFailure,
   ProjectDecisions,
   ProjectMirrors,
@@ -100,6 +101,8 @@ export function hubSync(options: {
   refused: (agent: string, resourceType: string) => void;
   /** Called when an object of an autonomous agent cannot be mirrored. */
   onFailure: (trouble: MirrorFailure) => void;
+  /** Called when somebody of the hub has changed or deleted a mirror, and it is as before again. */
+  onPutBack: (mirror: Application, was: MirrorChange) => void;
   /** Called when a managed agent has an Application that the hub does not have and that was made for another principal. */
   onForeign: (agent: string, application: ObjectRef) => void;
   /** Called when the API server has refused for a while what a managed agent reports about an Application. */
@@ -180,6 +183,7 @@ export function hubSync(options: {
     ensureNamespace: namespaceCreation && hubNamespaceCreator(client, namespaceCreation, logger),
     ...departures,
     onFailure: options.onFailure,
+    onPutBack: options.onPutBack,
     presenceChanged: (agent, isThere) => managed.presenceChanged(agent, isThere),
     pace,
     tuning,

@@ -21,7 +21,7 @@ export {
 export type { OperationRevisions } from './autonomous/cluster/operation-admission.ts';
 export { ApplicationMirrors, type ApplicationMirrorsOptions } from './autonomous/hub/application-mirrors.ts';
 export type { MirrorFailure } from './autonomous/hub/mirror-failure.ts';
-export type { MirrorAdoptionPolicy } from './autonomous/hub/mirror-plan.ts';
+export type { MirrorAdoptionPolicy, MirrorChange } from './autonomous/hub/mirror-plan.ts';
 export { mirrorProject, projectObjection } from './autonomous/mirror.ts';
 export { type ListedResource, resourceListChecksum, specChecksum } from './checksums.ts';
 export { isReservedClusterLabel } from './cluster-labels.ts';

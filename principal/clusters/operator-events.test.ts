@@ -26,3 +26,35 @@ test('an agent causes a limited number of Events for each reason, and costs othe
   clock.now += 120_000;
   expect(fail('evil', 1_000)).toBe(2);
 });
+
+test('a mirror that is put back again and again has one Event in ten minutes', () => {
+  const recorded: string[] = [];
+  const clock = { now: 0 };
+  const events = new OperatorEvents({
+    agents: { clustersOf: () => [] },
+    events: {
+      warning: ({ kind, metadata: { namespace, name, uid } }, reason, message) =>
+        recorded.push(`${kind} ${namespace}/${name} ${uid} ${reason}: ${message}`),
+    },
+    now: () => clock.now,
+  });
+  const putBack = (name: string, was: 'changed' | 'deleted', uid = 'u') =>
+    events.putBack({ metadata: { namespace: 'edge', name, uid }, spec: {} } as never, was);
+  for (let index = 0; index < 100; index++) {
+    putBack('own', 'changed');
+  }
+  expect(recorded.splice(0)).toEqual([
+    'Application edge/own u MirrorPutBack: It was changed here, and is as before: this Application belongs to the cluster of agent edge. Change or delete it there, where it comes from',
+  ]);
+  putBack('own', 'deleted', 'v');
+  expect(recorded.splice(0)).toEqual([
+    expect.stringContaining('edge/own v MirrorPutBack: It was deleted here, and is back'),
+  ]);
+  clock.now += 601_000;
+  putBack('own', 'changed');
+  expect(recorded.splice(0)).toHaveLength(1);
+  for (let index = 0; index < 100; index++) {
+    putBack(`own-${index}`, 'changed');
+  }
+  expect(recorded.length).toBeLessThanOrEqual(20);
+});

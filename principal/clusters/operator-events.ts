@@ -1,4 +1,4 @@
-import type { MirrorFailure } from '../../lib/argocd/index.ts';
+import type { Application, MirrorChange, MirrorFailure } from '../../lib/argocd/index.ts';
 import type { AuthError } from '../../lib/auth/index.ts';
 import { BoundedMap, type RateLimit, TokenBucket } from '../../lib/base/index.ts';
 import type { EventRecorder } from '../../lib/kube/index.ts';
@@ -7,7 +7,7 @@ import type { UnsteadyConnection } from '../sessions/unsteady-connections.ts';
 import type { MappedAgents } from './mapped-agents.ts';
 
 /**
- * The reasons of the principal's Events, all about cluster Secrets. docs/reference/events.md says what they mean
+ * The reasons of the principal's Events, about cluster Secrets and mirrors. docs/reference/events.md says what they mean
  * (`site/reference/events.ts`).
  */
 export type PrincipalEventReason =
@@ -17,14 +17,17 @@ export type PrincipalEventReason =
   | 'ApplicationKept'
   | 'AgentReportRefused'
   | 'AgentRefuses'
-  | 'AgentQuotaExceeded';
+  | 'AgentQuotaExceeded'
+  | 'MirrorPutBack';
 
 /** Events about one agent for one reason: an agent can cause as many different ones as it likes. */
 const eventRate: RateLimit = { burst: 20, perSecond: 1 / 60 };
+/** Events about one mirror. Whoever writes it again and again, as another controller may, reads it in the first one. */
+const mirrorRate: RateLimit = { burst: 1, perSecond: 1 / 600 };
 /** More than a principal has agents and reasons. */
 const mostBuckets = 65_536;
 
-/** Records Events about an agent's cluster Secrets when an operator has to act. */
+/** Records Events about an agent's cluster Secrets when an operator has to act, and about mirrors that somebody changed for nothing. */
 export class OperatorEvents {
   readonly #agents: Pick<MappedAgents, 'clustersOf'>;
   readonly #events: Pick<EventRecorder<PrincipalEventReason>, 'warning'>;
@@ -91,11 +94,29 @@ export class OperatorEvents {
     this.#warn(agent, 'AgentQuotaExceeded', `A write of agent ${agent} is refused: ${message}`);
   }
 
-  #warn(agent: string, reason: PrincipalEventReason, message: string): void {
-    const kind = `${reason} ${agent}`;
-    const bucket = this.#buckets.get(kind) ?? new TokenBucket(eventRate, this.#now);
+  /** Somebody of the hub has changed or deleted the mirror of an autonomous agent's Application, for nothing. */
+  putBack(mirror: Application, was: MirrorChange): void {
+    const { namespace: agent = '', name } = mirror.metadata;
+    if (this.#isOften(`${was} ${agent}/${name}`, mirrorRate) || this.#isOften(`MirrorPutBack ${agent}`, eventRate)) {
+      return;
+    }
+    const undone = was === 'deleted' ? 'It was deleted here, and is back' : 'It was changed here, and is as before';
+    this.#events.warning(
+      { ...mirror, apiVersion: 'argoproj.io/v1alpha1', kind: 'Application' },
+      'MirrorPutBack',
+      `${undone}: this Application belongs to the cluster of agent ${agent}. Change or delete it there, where it comes from`,
+    );
+  }
+
+  /** Whether this kind of Event was recorded as often as it may be. */
+  #isOften(kind: string, rate: RateLimit): boolean {
+    const bucket = this.#buckets.get(kind) ?? new TokenBucket(rate, this.#now);
     this.#buckets.set(kind, bucket);
-    if (!bucket.tryTake()) {
+    return !bucket.tryTake();
+  }
+
+  #warn(agent: string, reason: PrincipalEventReason, message: string): void {
+    if (this.#isOften(`${reason} ${agent}`, eventRate)) {
       return;
     }
     for (const { secret } of this.#agents.clustersOf(agent)) {

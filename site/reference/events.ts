@@ -116,6 +116,10 @@ const principal: Texts<PrincipalEventReason> = {
     'Warning',
     'An agent would have more on the hub than it may, and the write is refused: delete something, or raise the quota.',
   ],
+  MirrorPutBack: [
+    'Warning',
+    'About the mirror of an Application of an autonomous cluster: somebody changed or deleted it on the hub, which was undone. Change it on the cluster. At most once in ten minutes.',
+  ],
 };
 
 /** The page of all Events, in Markdown. */

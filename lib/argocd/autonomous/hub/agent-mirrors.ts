@@ -20,7 +20,7 @@ import { Departures } from './departures.ts';
 import { MessageHistory, messageId } from './message-history.ts';
 import type { MirrorFailure } from './mirror-failure.ts';
 import { MirrorKeeper } from './mirror-keeper.ts';
-import type { MirrorAdoptionPolicy } from './mirror-plan.ts';
+import type { MirrorAdoptionPolicy, MirrorChange } from './mirror-plan.ts';
 import { MirrorRequests, type ReceivedRequests } from './mirror-requests.ts';
 
 /** What a {@link AgentMirrors} needs of the hub. */
@@ -38,6 +38,8 @@ export interface AgentMirrorsOptions {
   readonly names: () => Iterable<string>;
   readonly writer: PlanWriter<Application>;
   readonly onFailure: (failure: MirrorFailure) => void;
+  /** Somebody of the hub has changed or deleted a mirror, which is now as before. */
+  readonly onPutBack: (mirror: Application, was: MirrorChange) => void;
   /** The agent connected or disconnected. */
   readonly presenceChanged: (isThere: boolean) => void;
   /** Waits until the agent may write again; called before each of its messages is processed. Default: no wait. */

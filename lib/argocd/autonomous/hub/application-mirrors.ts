@@ -18,7 +18,7 @@ import { PlanWriter } from '../../writing/plan-writer.ts';
 import { isMadeHere } from '../mirror.ts';
 import { AgentMirrors } from './agent-mirrors.ts';
 import type { MirrorFailure } from './mirror-failure.ts';
-import type { MirrorAdoptionPolicy } from './mirror-plan.ts';
+import type { MirrorAdoptionPolicy, MirrorChange } from './mirror-plan.ts';
 
 /** How {@link ApplicationMirrors} work. */
 export interface ApplicationMirrorsOptions {
@@ -49,6 +49,8 @@ export interface ApplicationMirrorsOptions {
   readonly isResponsible?: ((agent: string) => boolean) | undefined;
   /** Called for what cannot be mirrored and why, once per reason, for people to see. */
   readonly onFailure?: (failure: MirrorFailure) => void;
+  /** Called when somebody of the hub has changed or deleted a mirror, and it is as before again. Default: nobody hears of it. */
+  readonly onPutBack?: (mirror: Application, was: MirrorChange) => void;
   /** Called when an agent connected or disconnected. */
   readonly presenceChanged?: (agent: string, isThere: boolean) => void;
   /** Waits until the agent may write again; called before each of its messages is processed. Default: no wait. */
@@ -120,6 +122,7 @@ export class ApplicationMirrors implements HubKind<CopySync> {
         names: () => this.namesIn(agent),
         writer: this.#writer,
         onFailure: options.onFailure ?? (() => undefined),
+        onPutBack: options.onPutBack ?? (() => undefined),
         presenceChanged: (isThere) => options.presenceChanged?.(agent, isThere),
         pace: options.pace,
         runtime: this.#options.runtime,

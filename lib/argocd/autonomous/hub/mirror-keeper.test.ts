@@ -77,3 +77,33 @@ test('a mirror that was deleted before the cache ever showed it is missed', asyn
   expect(principal.mirror()?.metadata.uid).not.toBe(uid);
   expect(principal.mirror()).toBeDefined();
 });
+
+test('who changes or deletes a mirror for nothing is told, and nobody else is', async () => {
+  const lab = new Lab();
+  const told: [uid: string | undefined, was: string][] = [];
+  let cluster = 'a';
+  const principal = new StagePrincipal(lab, {
+    clusterOf: () => cluster,
+    onPutBack: (mirror, was) => told.push([mirror.metadata.uid, was]),
+  });
+  principal.connect();
+  principal.receive(incoming('create'));
+  await lab.run();
+  principal.receive(incoming('spec-update', 'p1'));
+  cluster = 'b';
+  principal.mirrors.clusterChanged('a');
+  lab.hub.objects.patch(hubRef, { metadata: { annotations: { 'argocd.argoproj.io/refresh': 'normal' } } });
+  await lab.run();
+  expect(told).toEqual([]);
+  lab.hub.objects.patch(hubRef, { spec: { source: { path: 'theirs' } } });
+  await lab.run();
+  expect(told.splice(0)).toEqual([[principal.mirror()?.metadata.uid, 'changed']]);
+  lab.hub.objects.delete(hubRef, {});
+  await lab.run();
+  // About the new mirror: people look at that one.
+  expect(told.splice(0)).toEqual([[principal.mirror()?.metadata.uid, 'deleted']]);
+  principal.receive(incoming('delete'));
+  await lab.run();
+  expect(principal.mirror()).toBeUndefined();
+  expect(told).toEqual([]);
+});

@@ -13,8 +13,10 @@ import {
   type DesiredMirror,
   desiredMirrorAfter,
   desiredMirrorAsFound,
+  foreignChange,
   hasMirrorDrifted,
   type MirrorAdoptionPolicy,
+  type MirrorChange,
   planMirror,
   planMirrorDeletion,
   planMirrorRelease,
@@ -43,6 +45,8 @@ export interface MirrorKeeperOptions {
   /** Asks the agent to report its Application of this name. */
   readonly ask: (name: string) => void;
   readonly onFailure: (failure: MirrorFailure) => void;
+  /** Somebody of the hub has changed or deleted a mirror, which is now as before. */
+  readonly onPutBack: (mirror: Application, was: MirrorChange) => void;
   readonly runtime: Runtime;
 }
 
@@ -188,10 +192,11 @@ export class MirrorKeeper {
   }
 
   async #reconcile(name: string, report: Report | undefined, signal: AbortSignal): Promise<InboxOutcome> {
-    const { agent, adoptionPolicy, labelsOf, requests, runtime } = this.#options;
+    const { agent, adoptionPolicy, labelsOf, requests, onPutBack, runtime } = this.#options;
     const ref = this.#ref(name);
-    const now = runtime.today();
+    const today = runtime.today();
     let plannedPlace = this.#place();
+    let change: MirrorChange | undefined;
     const plan = (mirror: Application | undefined): Plan => {
       const desired = this.desired(name);
       const place = this.#place();
@@ -207,9 +212,12 @@ export class MirrorKeeper {
         place,
         adoptionPolicy,
         labelsOf,
-        now,
+        now: today,
         report: mirror && report && { source: report.source, context: requests.context(mirror, report.received) },
       });
+      if (report === undefined && change === undefined && next.action !== 'none') {
+        change = foreignChange(mirror, desired, place);
+      }
       if (mirror !== undefined && report !== undefined && next.action === 'update') {
         requests.expect(name, mirror, report.source, next.patch);
       }
@@ -221,7 +229,11 @@ export class MirrorKeeper {
       this.#unsettle(ref);
       this.#options.reconcile(name);
     }
-    requests.follow(name, this.mirror(name));
+    const now = this.mirror(name);
+    requests.follow(name, now);
+    if (outcome === 'done' && change !== undefined && now !== undefined && !this.hasFailed(name)) {
+      onPutBack(now, change);
+    }
     return outcome;
   }
 

@@ -93,6 +93,29 @@ export function hasMirrorDrifted(mirror: Application, desired: DesiredMirror, pl
   );
 }
 
+/** What somebody of the hub did to a mirror. */
+export type MirrorChange = 'changed' | 'deleted';
+
+/**
+ * What others than the principal did to a mirror that is not as desired; undefined for a mirror that only is not there yet, or whose
+ * cluster has another name now.
+ */
+export function foreignChange(
+  mirror: Application | undefined,
+  { fields, mirrorUid = '' }: DesiredMirror,
+  place: MirrorPlace,
+): MirrorChange | undefined {
+  if (mirror === undefined || mirror.metadata.uid !== mirrorUid) {
+    return mirrorUid === '' ? undefined : 'deleted';
+  }
+  if (mirror.metadata.deletionTimestamp !== undefined) {
+    return 'deleted';
+  }
+  const { destination, ...spec } = mirror.spec;
+  const wanted = mirrorSpec(fields, place);
+  return isEqual({ ...spec, destination: { ...destination, name: place.cluster } }, wanted) ? undefined : 'changed';
+}
+
 /** What to make of an object in an agent's namespace that is nobody's mirror. */
 export type MirrorAdoptionPolicy = 'always' | 'never';
 
