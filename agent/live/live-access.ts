@@ -5,6 +5,7 @@ import type { Tracer } from '../../lib/tracing/index.ts';
 import { agentSource, dataOf, eventTypes, messageEvent, targets, type WireEvent } from '../../lib/wire/index.ts';
 import { Logs } from './logs.ts';
 import { ManagedObjects, type OwningApplication } from './managed/managed-objects.ts';
+import { orphanNamespaces } from './managed/orphan-namespaces.ts';
 import { RedisRequests, type RedisRequestsOptions } from './redis.ts';
 import { LiveRequests, type RequestContext } from './requests.ts';
 import { impersonationRule } from './resources/impersonation.ts';
@@ -46,6 +47,7 @@ export function serveLive(options: {
   const managed = new ManagedObjects({
     applications,
     namespace,
+    hasOrphans: orphanNamespaces({ applications, appProjects, namespace }),
     tracking: () => trackingOf(settings.get({ namespace, name: settingsName })?.data),
     read: async ({ apiVersion, kind, namespace: of, name }, signal) => {
       const type = await client.resolve(apiVersion, kind, signal);

@@ -256,3 +256,41 @@ test('objects that an Application begins or ceases to own are known at once', as
   handler().deleted(application('web'));
   expect(await isManaged(pod)).toBe(false);
 });
+
+test('orphaned resources that Argo CD looks for are seen, but not changed; Secrets are neither', async () => {
+  const stray = object('Pod', 'stray');
+  const { managed, sees, owns } = orphans(stray);
+  expect(await sees(stray)).toBe(true);
+  expect(await owns(stray)).toBe(false);
+  expect(await sees({ ...stray, metadata: { ...stray.metadata, namespace: 'b' } })).toBe(false);
+  for (const kind of ['Secret', 'PartialObjectMetadata', undefined]) {
+    expect(await sees({ ...stray, kind } as KubeObject)).toBe(false);
+  }
+  const node = { apiVersion: 'v1', kind: 'Node', metadata: { name: 'n' } };
+  expect(await sees(node)).toBe(false);
+  const about = (kind: string, name: string) =>
+    object('Event', `${name}.1`, {}, { involvedObject: { apiVersion: 'v1', kind, namespace: 'a', name } });
+  expect(await sees(about('Pod', 'stray'))).toBe(true);
+  expect(await sees(about('Secret', 'stray'))).toBe(false);
+  expect(managed.wasVisible(stray)).toBe(true);
+});
+
+function orphans(...cluster: KubeObject[]) {
+  const signal = new AbortController().signal;
+  const managed = new ManagedObjects({
+    applications: { subscribe: () => undefined },
+    namespace: 'argocd',
+    hasOrphans: (namespace) => namespace === 'a',
+    tracking: () => defaultTracking,
+    read: async ({ kind, name }) =>
+      kind === 'Secret'
+        ? object('Secret', name)
+        : cluster.find((one) => one.kind === kind && one.metadata.name === name),
+    statefulSets: async () => [],
+  });
+  return {
+    managed,
+    sees: async (one: KubeObject) => (await managed.visibilityOf(one, signal)).isManaged,
+    owns: async (one: KubeObject) => (await managed.verdictOn(one, signal)).isManaged,
+  };
+}

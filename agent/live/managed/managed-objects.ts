@@ -34,6 +34,8 @@ export interface ManagedObjectsOptions {
     },
     signal: AbortSignal,
   ): Promise<KubeObject | undefined>;
+  /** Whether Argo CD looks for orphaned resources in a namespace, which it then shows. Default: nowhere. */
+  readonly hasOrphans?: (namespace: string) => boolean;
   /** The StatefulSets of a namespace. */
   statefulSets(namespace: string, signal: AbortSignal): Promise<readonly ClaimingSet[]>;
 }
@@ -69,6 +71,9 @@ const mostRemembered = 10_000;
 const mostSeen = 50_000;
 /** Owners that are read at the same time: a long list must not be a flood for the API server. */
 const mostReads = 50;
+
+/** Kinds of orphaned resources that are not shown: a credential, and an object whose kind is not known. */
+const hiddenOrphans: ReadonlySet<string> = new Set(['', 'Secret', 'PartialObjectMetadata']);
 
 const no: ManagedVerdict = { isManaged: false };
 const yes: ManagedVerdict = { isManaged: true };
@@ -115,8 +120,8 @@ export class ManagedObjects {
   }
 
   /**
-   * Whether an object may be seen: objects of Applications, the namespaces that Applications deploy into, and Events about
-   * any of these. An Event about a missing or unreadable object is shown with its namespace. Most verdicts need no request.
+   * Whether an object may be seen: objects of Applications, the namespaces that Applications deploy into, orphaned resources that Argo CD
+   * looks for, and Events about any of these. An Event about a missing or unreadable object is shown with its namespace. Most verdicts need no request.
    * @throws as {@link verdictOn}
    */
   visibilityOf(object: KubeObject, signal: AbortSignal): ManagedVerdict | Promise<ManagedVerdict> {
@@ -144,7 +149,7 @@ export class ManagedObjects {
     }
     const about = subjectOf(object);
     if (about === undefined) {
-      return this.#knownOf(object) ?? this.verdictOn(object, signal);
+      return this.#isOrphan(object) ? yes : (this.#knownOf(object) ?? this.verdictOn(object, signal));
     }
     if (this.#listed.has(keyOf(groupOf(about.apiVersion), about.kind, about.namespace, about.name))) {
       return yes;
@@ -155,7 +160,8 @@ export class ManagedObjects {
       if ('hindrance' in found || found.object === undefined) {
         return { isManaged: this.#destinations.has(about.namespace), ...('hindrance' in found ? found : {}) };
       }
-      return this.#isDestinationItself(found.object) ? yes : this.verdictOn(found.object, signal);
+      const isSeen = this.#isDestinationItself(found.object) || this.#isOrphan(found.object);
+      return isSeen ? yes : this.verdictOn(found.object, signal);
     });
   }
 
@@ -197,6 +203,13 @@ export class ManagedObjects {
 
   #isDestinationItself({ apiVersion, kind, metadata }: KubeObject): boolean {
     return apiVersion === 'v1' && kind === 'Namespace' && this.#destinations.has(metadata?.name ?? '');
+  }
+
+  /** A credential is read only if an Application has it itself; so is what hides its kind. */
+  #isOrphan({ kind = '', metadata }: KubeObject): boolean {
+    const { hasOrphans } = this.#options;
+    const namespace = metadata?.namespace ?? '';
+    return !hiddenOrphans.has(kind) && namespace !== '' && hasOrphans?.(namespace) === true;
   }
 
   #verdictOnOwner(
