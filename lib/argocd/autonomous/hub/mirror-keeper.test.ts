@@ -107,3 +107,24 @@ test('who changes or deletes a mirror for nothing is told, and nobody else is', 
   expect(principal.mirror()).toBeUndefined();
   expect(told).toEqual([]);
 });
+
+test('what the hub refused for a while, and takes then, was changed by nobody', async () => {
+  const lab = new Lab();
+  const told: string[] = [];
+  const principal = new StagePrincipal(lab, { onPutBack: (_, was) => told.push(was) });
+  principal.connect();
+  principal.receive(incoming('create'));
+  await lab.run();
+  lab.hub.intercept = (call) => {
+    if (call === 'patch') {
+      throw Object.assign(new Error('not now'), { status: 422, reason: 'Invalid' });
+    }
+  };
+  principal.receive(incoming('spec-update', 'p1'));
+  await lab.run(1_000);
+  expect(principal.failures).toHaveLength(1);
+  lab.hub.intercept = () => undefined;
+  await lab.run(1_000_000);
+  expect(principal.mirror()?.spec.source).toEqual({ path: 'p1' });
+  expect(told).toEqual([]);
+});

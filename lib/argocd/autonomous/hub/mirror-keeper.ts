@@ -197,6 +197,8 @@ export class MirrorKeeper {
     const today = runtime.today();
     let plannedPlace = this.#place();
     let change: MirrorChange | undefined;
+    // What was refused before is the agent's own.
+    const isRetry = this.hasFailed(name);
     const plan = (mirror: Application | undefined): Plan => {
       const desired = this.desired(name);
       const place = this.#place();
@@ -215,7 +217,7 @@ export class MirrorKeeper {
         now: today,
         report: mirror && report && { source: report.source, context: requests.context(mirror, report.received) },
       });
-      if (report === undefined && change === undefined && next.action !== 'none') {
+      if (report === undefined && !isRetry && change === undefined && next.action !== 'none') {
         change = foreignChange(mirror, desired, place);
       }
       if (mirror !== undefined && report !== undefined && next.action === 'update') {
