@@ -11,8 +11,13 @@ const mutants: Mutant[] = [
   {
     invariant: 'a patch carries the version of the object that it was planned for',
     file: 'replicas/write-fence.ts',
-    from: '{ ...(resourceVersion && { resourceVersion }), ...',
-    to: '{ ...',
+    from: '          ...(resourceVersion && { resourceVersion }),\n',
+    to: '',
+    also: {
+      file: 'replicas/write-fence.ts',
+      from: 'const isUrgent = metadata.resourceVersion === undefined;',
+      to: 'const isUrgent = false;',
+    },
     seed: 141,
   },
   {
