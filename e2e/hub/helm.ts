@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { basename } from 'node:path';
 import { promisify } from 'node:util';
 import { toolPath } from '../tools/index.ts';
 
@@ -18,6 +19,16 @@ export const pullChart = new URL('../../charts/argocd-pull-integration', import.
 
 /** Folder of the chart with the hub's own Argo CD, which is part of the other one and also stands alone. */
 export const hubArgoCdChart = new URL('../../charts/argocd-agent-addon/charts/argocd-hub', import.meta.url).pathname;
+
+/**
+ * What `helm template` of a chart needs besides the values of a test: it cannot look whether the hub has an Argo CD and a principal.
+ * Here it has neither. Any value of the test counts before these.
+ */
+export function withoutHub(chart: string): string[] {
+  const values = { 'hubArgoCD.install': true, 'principal.enabled': true };
+  const isAddon = basename(chart).startsWith(basename(addonChart));
+  return isAddon ? Object.entries(values).flatMap(([key, value]) => ['--set-json', `${key}=${value}`]) : [];
+}
 
 /** What a Helm run is given. */
 export interface HelmOptions {

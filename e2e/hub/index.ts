@@ -11,6 +11,7 @@ export {
   hubArgoCdChart,
   principalChart,
   pullChart,
+  withoutHub,
 } from './helm.ts';
 export { kustomize, manifestsFolder } from './kustomize.ts';
 export { type PodOf, restrictedRefusals } from './pod-security.ts';

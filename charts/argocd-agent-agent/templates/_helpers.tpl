@@ -123,8 +123,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- $_ := set $params $key $value -}}
 {{- end -}}
 {{- range $key, $value := $params }}
-{{- if ne (toString $value) "" }}
-{{ $key }}: {{ toString $value | quote }}
+{{- with include "agent.text" $value }}
+{{ $key }}: {{ . | quote }}
 {{- end }}
 {{- end }}
 {{- end }}

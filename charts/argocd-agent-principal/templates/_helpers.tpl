@@ -209,8 +209,8 @@ app.kubernetes.io/component: pki
 {{- $_ := set $params $key $value -}}
 {{- end -}}
 {{- range $key, $value := $params }}
-{{- if ne (toString $value) "" }}
-{{ $key }}: {{ toString $value | quote }}
+{{- with include "principal.text" $value }}
+{{ $key }}: {{ . | quote }}
 {{- end }}
 {{- end }}
 {{- end }}

@@ -67,7 +67,7 @@
 {{- end -}}
 {{- end -}}
 {{- range $key, $value := $p.params -}}
-{{- $_ := set $params $key (toString $value) -}}
+{{- $_ := set $params $key (include "addon.text" $value) -}}
 {{- end -}}
 {{- range $key, $value := $params }}
 {{ $key }}: {{ $value | quote }}
