@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { helm, kustomize } from '../e2e/hub/index.ts';
+import { helm, kustomize, withoutHub } from '../e2e/hub/index.ts';
 import { makeRelease } from './artifacts.ts';
 import { chartFolders } from './version.ts';
 
@@ -27,7 +27,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 /** The images of this project that a chart renders, without repetitions. */
 async function imagesOf(chart: string, ...values: string[]): Promise<string[]> {
   const sets = values.flatMap((value) => ['--set-string', value]);
-  const text = await helm(['template', 'edge', chart, ...sets]);
+  const text = await helm(['template', 'edge', chart, ...withoutHub(chart), ...sets]);
   return [...new Set(text.match(/(?<=: ["']?)\S*\/argocd-fleet[@:][\w.:-]+/g) ?? [])];
 }
 

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
-import { addonChart, argoCdSource, helm } from '../../e2e/hub/index.ts';
+import { addonChart, argoCdSource, helm, withoutHub } from '../../e2e/hub/index.ts';
 import type { KubeObject } from '../../lib/kube/index.ts';
 import { Templates } from '../../lib/manifests/index.ts';
 import { input } from '../testing/render-input.ts';
@@ -17,7 +17,9 @@ const delivered = renderWorks(new Templates(), { ...input, mode: 'autonomous' })
   ({ spec }) => spec.workload.manifests,
 );
 const enabled = 'hubArgoCD.applicationController.enabled=true';
-const onHub = objectsOf(await helm(['template', 'hub', addonChart, '--namespace', 'addon', '--set', enabled]));
+const onHub = objectsOf(
+  await helm(['template', 'hub', addonChart, '--namespace', 'addon', ...withoutHub(addonChart), '--set', enabled]),
+);
 
 /** What this test reads of a workload. */
 interface Workload extends KubeObject {

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { addonChart, helm } from '../../e2e/hub/index.ts';
+import { addonChart, helm, withoutHub } from '../../e2e/hub/index.ts';
 import { hastyRules, panelQueriesOf } from '../../e2e/monitoring/expressions.ts';
 import { type Prometheus, podNamespace, startPrometheus } from '../../e2e/monitoring/prometheus.ts';
 import { borrowCluster, type SharedCluster } from '../../e2e/testbed/index.ts';
@@ -36,7 +36,7 @@ const bindings = resourceType<Policy>({
 /** Whether the chart's ServiceMonitor lets the metrics' labels win over those of the pod. */
 async function honorLabels(): Promise<boolean> {
   const monitor = ['--show-only', 'templates/controller/servicemonitor.yaml', '--set', 'serviceMonitor.enabled=true'];
-  const { spec } = parse(await helm(['template', 'x', addonChart, ...monitor])) as {
+  const { spec } = parse(await helm(['template', 'x', addonChart, ...withoutHub(addonChart), ...monitor])) as {
     spec: { endpoints: { honorLabels?: boolean }[] };
   };
   return spec.endpoints[0]?.honorLabels ?? false;

@@ -7,7 +7,16 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments, stringify } from 'yaml';
 import { until } from '../../lib/base/testing.ts';
 import { events, type KubeObject, namespaces } from '../../lib/kube/index.ts';
-import { addonChart, agentChart, helm, installCrds, principalChart, publishedCrds, pullChart } from '../hub/index.ts';
+import {
+  addonChart,
+  agentChart,
+  helm,
+  installCrds,
+  principalChart,
+  publishedCrds,
+  pullChart,
+  withoutHub,
+} from '../hub/index.ts';
 import type { Program } from '../pair/index.ts';
 import { borrowCluster, type SharedCluster } from '../testbed/index.ts';
 import { madeForPrometheus, monitoringNamespace, startPrometheusOperator } from './prometheus-operator.ts';
@@ -26,9 +35,16 @@ afterAll(() => cluster?.stop());
 type Typed = KubeObject & { apiVersion: string; kind: string };
 
 async function monitoringObjects(chart: string, values: readonly string[], release = 'x'): Promise<Typed[]> {
-  const install = chart === addonChart ? ['--set', 'hubArgoCD.install=false'] : [];
   const args = values.flatMap((value) => ['--set', value]);
-  const text = await helm(['template', release, chart, '--namespace', monitoringNamespace, ...install, ...args]);
+  const text = await helm([
+    'template',
+    release,
+    chart,
+    '--namespace',
+    monitoringNamespace,
+    ...withoutHub(chart),
+    ...args,
+  ]);
   return parseAllDocuments(text)
     .map((document) => document.toJS() as Typed | null)
     .filter((object): object is Typed => object?.apiVersion === 'monitoring.coreos.com/v1');

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import type { Deployment, KubeObject } from '../../lib/kube/index.ts';
-import { addonChart, helm, principalChart } from './helm.ts';
+import { addonChart, helm, principalChart, withoutHub } from './helm.ts';
 
 // Where events of the fleet go, as the charts tell the principal; chart.it.test.ts has the controller's.
 
@@ -14,7 +14,7 @@ describe.each([
   /** The parameters about events, and what the pod has of the Secret. */
   async function render(fields: Record<string, string>) {
     const sets = Object.entries(fields).flatMap(([field, value]) => ['--set', `principal.events.${field}=${value}`]);
-    const text = await helm(['template', 'hub', chart, '--namespace', 'argocd', ...sets]);
+    const text = await helm(['template', 'hub', chart, '--namespace', 'argocd', ...withoutHub(chart), ...sets]);
     const objects = parseAllDocuments(text).flatMap((document) => (document.toJS() as Rendered | null) ?? []);
     const deployment = objects.find(({ kind, metadata }) => kind === 'Deployment' && metadata.name === name);
     const pod = deployment?.spec?.template?.spec;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import type { KubeObject, PodSpec } from '../../lib/kube/index.ts';
-import { addonChart, helm, principalChart } from './helm.ts';
+import { addonChart, helm, principalChart, withoutHub } from './helm.ts';
 
 // The fleet page as both charts of a hub serve it.
 
@@ -25,7 +25,7 @@ describe.each([
 
   async function render(values: Record<string, unknown>): Promise<Rendered[]> {
     const sets = Object.entries(values).flatMap(([key, value]) => ['--set-json', `${key}=${JSON.stringify(value)}`]);
-    const text = await helm(['template', 'hub', chart, '--namespace', 'argocd', ...sets]);
+    const text = await helm(['template', 'hub', chart, '--namespace', 'argocd', ...withoutHub(chart), ...sets]);
     return parseAllDocuments(text).flatMap((document) => (document.toJS() as Rendered | null) ?? []);
   }
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import type { KubeObject } from '../../lib/kube/index.ts';
-import { addonChart, agentChart, helm, principalChart, pullChart } from './helm.ts';
+import { addonChart, agentChart, helm, principalChart, pullChart, withoutHub } from './helm.ts';
 
 // Who may read metrics and health, by the policies of the charts.
 
@@ -21,7 +21,7 @@ describe.each([
 
   async function render(values: Record<string, unknown>): Promise<Rendered[]> {
     const sets = Object.entries(values).flatMap(([key, value]) => ['--set-json', `${key}=${JSON.stringify(value)}`]);
-    const text = await helm(['template', 'fleet', chart, '--namespace', 'argocd', ...sets]);
+    const text = await helm(['template', 'fleet', chart, '--namespace', 'argocd', ...withoutHub(chart), ...sets]);
     return parseAllDocuments(text).flatMap((document) => (document.toJS() as Rendered | null) ?? []);
   }
 

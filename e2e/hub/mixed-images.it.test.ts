@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import type { KubeObject, PodSpec } from '../../lib/kube/index.ts';
-import { addonChart, agentChart, helm, principalChart, pullChart } from './helm.ts';
+import { addonChart, agentChart, helm, principalChart, pullChart, withoutHub } from './helm.ts';
 
 // The charts with images and values of argocd-agent and argocd-pull-integration.
 
@@ -13,7 +13,7 @@ interface Rendered extends KubeObject {
 }
 
 async function render(chart: string, ...args: string[]): Promise<Rendered[]> {
-  const text = await helm(['template', 'edge', chart, ...args]);
+  const text = await helm(['template', 'edge', chart, ...withoutHub(chart), ...args]);
   return parseAllDocuments(text)
     .map((document) => document.toJS() as Rendered | null)
     .filter((object): object is Rendered => object !== null);

@@ -1,13 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import type { KubeObject } from '../../lib/kube/index.ts';
-import { addonChart, agentChart, helm, principalChart, pullChart } from './index.ts';
+import { addonChart, agentChart, helm, principalChart, pullChart, withoutHub } from './index.ts';
 
 /** What a chart renders for monitoring. */
 async function rendered(chart: string, values: readonly string[]): Promise<KubeObject[]> {
   const args = values.flatMap((value) => ['--set', value]);
-  const install = chart === addonChart ? ['--set', 'hubArgoCD.install=false'] : [];
-  const text = await helm(['template', 'x', chart, '--namespace', 'argocd', ...install, ...args]);
+  const text = await helm(['template', 'x', chart, '--namespace', 'argocd', ...withoutHub(chart), ...args]);
   const kinds = ['ServiceMonitor', 'PodMonitor', 'PrometheusRule'];
   return parseAllDocuments(text)
     .map((document) => document.toJS() as (KubeObject & { kind: string }) | null)
