@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import type { KubeObject, PodSpec } from '../../lib/kube/index.ts';
-import { addonChart, agentChart, helm, hubArgoCdChart } from './helm.ts';
+import { addonChart, agentChart, helm, hubArgoCdChart, withoutHub } from './helm.ts';
 
 const namespace = ['--namespace', 'open-cluster-management-agent-addon'];
 
@@ -15,7 +15,14 @@ interface Rendered extends KubeObject {
 
 async function render(values: Record<string, unknown> = {}): Promise<Rendered[]> {
   const sets = Object.entries(values).flatMap(([key, value]) => ['--set-json', `${key}=${JSON.stringify(value)}`]);
-  const text = await helm(['template', 'argocd-agent-addon', addonChart, ...namespace, ...sets]);
+  const text = await helm([
+    'template',
+    'argocd-agent-addon',
+    addonChart,
+    ...namespace,
+    ...withoutHub(addonChart),
+    ...sets,
+  ]);
   return parseAllDocuments(text)
     .map((document) => document.toJS() as Rendered | null)
     .filter((object): object is Rendered => object !== null);
@@ -212,10 +219,13 @@ describe('the charts', () => {
     const roleNames = (objects: Rendered[]) =>
       objects
         .filter(({ kind, metadata }) => kind === 'ClusterRoleBinding' && metadata.name.startsWith('argocd-hub-'))
-        .map(({ roleRef }) => roleRef?.name);
-    expect(roleNames(await render(wanted))).toEqual(['argocd-hub-application-controller', 'argocd-hub-server']);
+        .map(({ metadata, roleRef }) => `${metadata.name} ${roleRef?.name}`);
+    expect(roleNames(await render(wanted))).toEqual([
+      'argocd-hub-application-controller:argocd-hub-application-controller argocd-hub-application-controller',
+      'argocd-hub-server:argocd-hub-server argocd-hub-server',
+    ]);
     const limited = await render({ ...wanted, 'hubArgoCD.applicationController.clusterRole': 'mine' });
-    expect(roleNames(limited)).toEqual(['mine', 'mine']);
+    expect(roleNames(limited)).toEqual(['argocd-hub-application-controller:mine mine', 'argocd-hub-server:mine mine']);
     expect(JSON.stringify(limited.filter(({ kind }) => kind === 'ClusterRole'))).not.toContain('"*"');
     await expect(render({ ...wanted, 'hubArgoCD.tag': 'v3.3.9' })).rejects.toThrow(
       'hubArgoCD.applicationController.enabled needs Argo CD 3.4 or later, and hubArgoCD.tag is v3.3.9',
