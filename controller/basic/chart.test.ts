@@ -24,7 +24,7 @@ function argoCd(): KubeObject[] {
     // Clusters of the basic model may have the StatefulSet already, and its podManagementPolicy cannot be changed.
     orderedPods: true,
   });
-  // Helm makes the Secrets, and the Namespace may belong to somebody else.
+  // The chart has the Secrets that its values name, and the Namespace may belong to somebody else.
   return objects.filter(({ kind }) => kind !== 'Secret' && kind !== 'Namespace');
 }
 

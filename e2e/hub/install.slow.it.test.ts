@@ -10,7 +10,7 @@ import {
   secrets,
 } from '../../lib/kube/index.ts';
 import { type Cluster, startCluster } from '../testbed/index.ts';
-import { addonChart, helm, hubArgoCdChart, installCrds, ocmCrds, restrictedRefusals } from './index.ts';
+import { addonChart, helm, hubArgoCdChart, installCrds, ocmCrds, restrictedRefusals, withoutHub } from './index.ts';
 
 const release = 'argocd-agent-addon';
 const releaseNamespace = 'open-cluster-management-agent-addon';
@@ -88,7 +88,7 @@ describe('helm install', () => {
   });
 
   it('makes only pods that the restricted Pod Security Standard admits: those of its hooks, too', async () => {
-    const everything = ['--set', 'hubArgoCD.install=true,replicas=2'];
+    const everything = [...withoutHub(addonChart), '--set', 'replicas=2'];
     const text = await helm(['template', release, addonChart, '--namespace', releaseNamespace, ...everything]);
     const pods = parseAllDocuments(text).flatMap((document) => {
       const object = document.toJS() as (KubeObject & { spec?: PodSpec & { template?: { spec?: PodSpec } } }) | null;
@@ -175,12 +175,28 @@ describe('helm install', () => {
 describe('helm upgrade', () => {
   it("keeps the hub's Argo CD that auto has installed, and the password of its Redis", async () => {
     const key = { namespace: 'argocd', name: 'argocd-redis' };
-    const before = await hub.client.get(secrets, key);
+    // Redis's first pod makes it, which no node runs here.
+    expect(await hub.client.get(secrets, key)).toBeUndefined();
+    const auth = Buffer.from('made once').toString('base64');
+    const made = await hub.client.create(secrets, { metadata: key, data: { auth } });
     await onHub('upgrade', '--no-hooks', '--set', 'gitOpsCluster.principalServerAddress=principal.example.com');
     expect(await deploymentNames('argocd')).toContain('argocd-server');
-    expect((await hub.client.get(secrets, key))?.data).toEqual(before?.data);
+    expect(await hub.client.get(secrets, key)).toEqual(made);
     const changed = await hub.client.get(gitOpsClusters, { namespace: 'argocd', name: 'gitops-cluster' });
     expect(changed?.spec?.argoCDAgentAddon).toMatchObject({ principalServerAddress: 'principal.example.com' });
+  });
+
+  it('keeps the password that a release of an earlier version has made', async () => {
+    const key = { namespace: 'argocd', name: 'argocd-redis' };
+    const owner = { 'meta.helm.sh/release-name': release, 'meta.helm.sh/release-namespace': releaseNamespace };
+    const labels = { 'app.kubernetes.io/managed-by': 'Helm' };
+    await hub.client.mergePatch(secrets, key, { metadata: { annotations: owner, labels } });
+    const { data } = (await hub.client.get(secrets, key)) ?? {};
+    // The first one takes the Secret into the release, and Helm would delete it with the second one if that left it out.
+    for (const time of ['first', 'second']) {
+      await onHub('upgrade', '--no-hooks');
+      expect((await hub.client.get(secrets, key))?.data, time).toEqual(data);
+    }
   });
 });
 

@@ -51,6 +51,16 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{/*
+Whether the principal waits for Redis's password. Where this release installs Argo CD, the first pod of Redis makes the Secret, and a
+principal that started before it would have no password. A Redis of somebody else may have none.
+*/}}
+{{- define "addon.redisPasswordComes" -}}
+{{- if and .Values.hubArgoCD.enabled (eq .Values.principal.redis.secretName "argocd-redis") (eq .Values.principal.redis.passwordKey "auth") -}}
+{{- include "hub.install" .Subcharts.hubArgoCD -}}
+{{- end -}}
+{{- end }}
+
 {{- end }}
 
 {{- define "addon.controllerSelector" -}}
