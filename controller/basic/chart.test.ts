@@ -37,6 +37,13 @@ test('the chart’s Argo CD is the one of the templates', async () => {
   await expect(text, how).toMatchFileSnapshot(join(charts, 'argocd-pull-integration/files/argocd.yaml'));
 });
 
+test('the SSH hosts of the hub’s Argo CD are those of the clusters', async () => {
+  const hosts = new Templates().text('argocd/ssh_known_hosts');
+  await expect(hosts, how).toMatchFileSnapshot(
+    join(charts, 'argocd-agent-addon/charts/argocd-hub/files/ssh_known_hosts'),
+  );
+});
+
 test.each(['applications', 'appprojects'])('the chart’s CRD %s is the hub’s', async (name) => {
   const crd = readFileSync(join(charts, 'argocd-agent-addon/charts/argocd-hub/files/crds', `${name}.yaml`), 'utf8');
   await expect(crd, how).toMatchFileSnapshot(join(charts, `argocd-pull-integration/files/crds/${name}.yaml`));
