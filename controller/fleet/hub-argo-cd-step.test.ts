@@ -3,7 +3,7 @@ import type { StatefulSet } from '../../lib/kube/index.ts';
 import type { FleetDeps } from './fleet-deps.ts';
 import { checkDeliveredVersion, checkHubArgoCd } from './hub-argo-cd-step.ts';
 
-function check(...controllers: { image?: string; replicas?: number }[]) {
+function checkIn(namespace: string, ...controllers: { image?: string; replicas?: number }[]) {
   const found = controllers.map(
     ({ image, replicas }): StatefulSet => ({
       metadata: { namespace: 'argocd', name: 'argocd-application-controller' },
@@ -13,9 +13,15 @@ function check(...controllers: { image?: string; replicas?: number }[]) {
       },
     }),
   );
-  const caches = { applicationControllers: () => found } as unknown as FleetDeps['caches'];
-  return checkHubArgoCd({ caches }, { namespace: 'argocd' }).result;
+  const server = { metadata: { namespace: 'argocd', name: 'argocd-server' } };
+  const caches = {
+    applicationControllers: () => found,
+    argoCdWorkloads: (namespace: string) => (namespace === 'argocd' ? [server, ...found] : []),
+  } as unknown as FleetDeps['caches'];
+  return checkHubArgoCd({ caches }, { namespace }).result;
 }
+
+const check = (...controllers: { image?: string; replicas?: number }[]) => checkIn('argocd', ...controllers);
 
 const older =
   /argocd\/argocd-application-controller is of version \d\.\d+ and reconciles the fleet's Applications .*: scale it to 0 replicas .*, or update the hub's Argo CD to 3\.4/;
@@ -46,6 +52,15 @@ test('none, or one without replicas, is well; of several the worst counts', () =
   expect(check()).toMatchObject({ status: 'True', message: 'The hub runs no application controller of its own' });
   expect(check({ image: 'argocd:v3.2.6', replicas: 0 })).toMatchObject({ status: 'True' });
   expect(check({ image: 'argocd:v3.4.0' }, { image: 'argocd:v3.2.6', replicas: 2 })).toMatchObject({ status: 'False' });
+});
+
+test('a hub whose namespace has no Argo CD is well, and says which value leads to one', () => {
+  expect(checkIn('gitops')).toEqual({
+    status: 'True',
+    reason: 'Success',
+    message:
+      "Namespace gitops of the hub has no Argo CD: set the chart's value global.argoCDNamespace to the namespace that has one, or hubArgoCD.install to true",
+  });
 });
 
 function delivered(image: string, argoCDAgentAddon: object = {}) {

@@ -89,7 +89,10 @@ export function checkHubArgoCd(
   const running = caches.applicationControllers(namespace).filter(({ spec }) => (spec?.replicas ?? 1) > 0);
   const results = running.map(resultFor);
   const worst = results.find((one) => one?.status === 'False') ?? results.find((one) => one?.status === 'Unknown');
-  return { result: worst ?? results[0] ?? succeeded('The hub runs no application controller of its own') };
+  const isThere = caches.argoCdWorkloads(namespace).length > 0;
+  const none = `Namespace ${namespace} of the hub has no Argo CD: set the chart's value global.argoCDNamespace to the namespace that has one, or hubArgoCD.install to true`;
+  const without = isThere ? 'The hub runs no application controller of its own' : none;
+  return { result: worst ?? results[0] ?? succeeded(without) };
 }
 
 function resultFor({ metadata: { namespace, name }, spec }: StatefulSet | Deployment): HubArgoCdResult {

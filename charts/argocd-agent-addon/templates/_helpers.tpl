@@ -37,20 +37,20 @@ Whether that image is argocd-agent's own, which needs more rights than this proj
 {{- if regexMatch "(^|/)argocd-agent([:@]|$)" (include "addon.agentImage" .) }}true{{ end -}}
 {{- end }}
 
-{{/* "true" when the release has a principal: it is wanted, and the hub does not have one of somebody else. */}}
+{{/*
+"true" when the release has a principal: it is wanted, and the hub does not have one of somebody else. Without a cluster to look at,
+auto would overwrite that one.
+*/}}
 {{- define "addon.hasPrincipal" -}}
-{{- if .Values.principal.enabled -}}
+{{- $enabled := toString .Values.principal.enabled -}}
+{{- if and (eq $enabled "auto") (not (lookup "v1" "Namespace" "" "kube-system")) -}}
+{{- fail "principal.enabled is auto, and this rendering cannot look at the hub: set principal.enabled to \"true\" if the hub has no principal, or has that of this chart, or to \"false\" if it has another one, such as that of argocd-operator (with helm, --dry-run=server looks)" -}}
+{{- end -}}
+{{- if ne $enabled "false" -}}
 {{- include "addon.mayRender" (dict "found" (lookup "apps/v1" "Deployment" (include "addon.argoCDNamespace" .) "argocd-agent-principal") "root" .) -}}
 {{- end -}}
 {{- end }}
 
-{{/* Labels of every object. */}}
-{{- define "addon.labels" -}}
-app.kubernetes.io/part-of: argocd-agent-addon
-app.kubernetes.io/instance: {{ .Release.Name }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{/*
 Whether the principal waits for Redis's password. Where this release installs Argo CD, the first pod of Redis makes the Secret, and a
 principal that started before it would have no password. A Redis of somebody else may have none.
@@ -61,6 +61,13 @@ principal that started before it would have no password. A Redis of somebody els
 {{- end -}}
 {{- end }}
 
+{{/* Labels of every object. */}}
+{{- define "addon.labels" -}}
+app.kubernetes.io/part-of: argocd-agent-addon
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 
 {{- define "addon.controllerSelector" -}}

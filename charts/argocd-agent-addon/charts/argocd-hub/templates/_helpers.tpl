@@ -22,27 +22,39 @@ true
 {{- end -}}
 {{- end }}
 
+{{/* "true" when a Deployment of Argo CD is in the namespace. */}}
+{{- define "hub.isThere" -}}
+{{- range (lookup "apps/v1" "Deployment" (include "hub.namespace" .) "").items | default list -}}
+{{- if eq (get (.metadata.labels | default dict) "app.kubernetes.io/part-of") "argocd" -}}
+true
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{/* "true" when this rendering can look at the cluster. Helm can; helm template and Argo CD cannot. */}}
+{{- define "hub.seesCluster" -}}
+{{- if lookup "v1" "Namespace" "" "kube-system" -}}true{{- end -}}
+{{- end }}
+
 {{/*
 "true" when this release installs Argo CD. auto: it has installed it before, or there is no trace of another one:
-no Deployment of Argo CD in the namespace and no Application CRD of somebody else.
+no Deployment of Argo CD in the namespace and no Application CRD of somebody else. Without a cluster to look at, both answers could
+do harm.
 */}}
 {{- define "hub.install" -}}
 {{- $install := toString .Values.install -}}
 {{- if eq $install "true" -}}
 true
 {{- else if eq $install "auto" -}}
+{{- if not (include "hub.seesCluster" .) -}}
+{{- fail "hubArgoCD.install is auto, and this rendering cannot look at the hub: set hubArgoCD.install to \"true\" if the hub has no Argo CD, or has that of this chart, or to \"false\" if it has another one (with helm, --dry-run=server looks)" -}}
+{{- end -}}
 {{- $namespace := include "hub.namespace" . -}}
 {{- if include "hub.owns" (dict "found" (lookup "apps/v1" "Deployment" $namespace "argocd-server") "root" .) -}}
 true
 {{- else -}}
 {{- $crd := lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" "applications.argoproj.io" -}}
-{{- $found := not (include "hub.mayRender" (dict "found" $crd "root" .)) -}}
-{{- range (lookup "apps/v1" "Deployment" $namespace "").items | default list -}}
-{{- if eq (get (.metadata.labels | default dict) "app.kubernetes.io/part-of") "argocd" -}}
-{{- $found = true -}}
-{{- end -}}
-{{- end -}}
-{{- if not $found -}}
+{{- if and (include "hub.mayRender" (dict "found" $crd "root" .)) (not (include "hub.isThere" .)) -}}
 true
 {{- end -}}
 {{- end -}}
