@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import type { GitOpsCluster } from '../hub/index.ts';
+import type { GitOpsCluster, Placement, Toleration } from '../hub/index.ts';
 import { parseGitOpsCluster } from '../spec/index.ts';
 import type { Fleet, FleetDeps } from './fleet-deps.ts';
-import { describePlacement } from './placement-steps.ts';
+import { describePlacement, ensureTolerations } from './placement-steps.ts';
 
 const caches = { placements: { get: () => undefined, list: () => [] } } as unknown as FleetDeps['caches'];
 
@@ -29,3 +29,46 @@ test.each([[['c1']], [[]]])(
     }
   },
 );
+
+const unreachable = { key: 'cluster.open-cluster-management.io/unreachable', operator: 'Exists' };
+const unavailable = { key: 'cluster.open-cluster-management.io/unavailable', operator: 'Exists' };
+const own = { key: 'example.com/maintenance', operator: 'Exists' };
+
+/** What the step says of a Placement with these tolerations, and what it writes. */
+async function tolerationsOf(tolerations: Toleration[] | undefined) {
+  const metadata = { namespace: 'argocd', name: 'p' };
+  const placement: Placement = { metadata, spec: tolerations === undefined ? {} : { tolerations } };
+  const written: unknown[] = [];
+  const client = { mergePatch: async (_: unknown, __: unknown, patch: unknown) => written.push(patch) };
+  const deps = { client, caches: { placements: { get: () => placement } } } as unknown as FleetDeps;
+  const gitOpsCluster: GitOpsCluster = {
+    metadata: { namespace: 'argocd', name: 'fleet' },
+    spec: { placementRef: { kind: 'Placement', name: 'p' } },
+  };
+  const fleet = { gitOpsCluster, namespace: 'argocd', spec: parseGitOpsCluster(gitOpsCluster) };
+  const { result } = await ensureTolerations(deps, fleet as unknown as Fleet);
+  return { written, status: result?.status, message: result?.message ?? '' };
+}
+
+test('a Placement without tolerations gets those that keep clusters that do not report', async () => {
+  const { written, status } = await tolerationsOf(undefined);
+  expect(status).toBe('True');
+  expect(written).toMatchObject([{ spec: { tolerations: [unreachable, unavailable] } }]);
+});
+
+test.each([
+  ['of its own', [own], [unreachable, unavailable]],
+  ['that is empty', [], [unreachable, unavailable]],
+  ['with one of the two', [unreachable], [unavailable]],
+])('a list %s is never changed, and what it lacks is said', async (_, list, missing) => {
+  const { written, status, message } = await tolerationsOf(list);
+  expect(written).toEqual([]);
+  expect(status).toBe('False');
+  const named = missing.map(({ key, operator }) => `{key: ${key}, operator: ${operator}}`).join(' and ');
+  expect(message).toContain(`Placement argocd/p would drop a cluster that does not report`);
+  expect(message).toContain(`add ${named} to its spec.tolerations (the controller does not change a list of others)`);
+});
+
+test.each([[[own, unreachable, unavailable]], [[{ operator: 'Exists' }]]])('nothing lacks in %j', async (list) => {
+  expect(await tolerationsOf(list)).toMatchObject({ written: [], status: 'True' });
+});

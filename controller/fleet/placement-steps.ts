@@ -21,9 +21,14 @@ const tolerated: readonly Toleration[] = [
   { key: 'cluster.open-cluster-management.io/unavailable', operator: 'Exists' },
 ];
 
+/** Whether a toleration covers a taint. One without a key covers all, as in OCM. */
+const covers = ({ key, operator }: Toleration, taint: Toleration) =>
+  operator === taint.operator && (key === taint.key || !key);
+
 /**
- * Adds tolerations to the Placement, so that it keeps clusters that do not report for a while. A Placement in a namespace
- * without a principal is its users' alone: the controller may not change it, and says what it lacks.
+ * Gives a Placement without tolerations those that keep clusters which do not report for a while. A list that is there belongs to
+ * whoever wrote it: Helm or a tool that applies it would be refused its next change of a list that the controller had written.
+ * A Placement in a namespace without a principal is its users' alone. The report says what such Placements lack.
  */
 export async function ensureTolerations(
   { caches, client }: Pick<FleetDeps, 'caches' | 'client'>,
@@ -39,18 +44,20 @@ export async function ensureTolerations(
     const problem = `Placement ${namespace}/${key.name} does not exist`;
     return { result: failed(`Failed to configure placement tolerations: ${problem}`) };
   }
-  const present = placement.spec?.tolerations ?? [];
-  const missing = tolerated.filter(
-    (one) => !present.some(({ key: name, operator }) => name === one.key && operator === one.operator),
-  );
-  if (missing.length > 0 && isGuest(gitOpsCluster, principalNamespace)) {
+  const present = placement.spec?.tolerations;
+  const missing = tolerated.filter((taint) => !present?.some((one) => covers(one, taint)));
+  const isOthers = isGuest(gitOpsCluster, principalNamespace);
+  if (missing.length > 0 && (present !== undefined || isOthers)) {
     const lacking = missing.map(({ key: name, operator }) => `{key: ${name}, operator: ${operator}}`).join(' and ');
-    const message = `Placement ${namespace}/${key.name} would drop a cluster that does not report, which is then detached; add ${lacking} to its spec.tolerations (the controller does not change Placements of this namespace)`;
+    const whose = isOthers
+      ? 'the controller does not change Placements of this namespace'
+      : 'the controller does not change a list of others';
+    const message = `Placement ${namespace}/${key.name} would drop a cluster that does not report, which is then detached; add ${lacking} to its spec.tolerations (${whose})`;
     return { result: failed(message) };
   }
   if (missing.length > 0) {
     const { resourceVersion } = placement.metadata;
-    const patch = { metadata: { resourceVersion }, spec: { tolerations: [...present, ...missing] } };
+    const patch = { metadata: { resourceVersion }, spec: { tolerations: missing } };
     try {
       await client.mergePatch(placements, key, patch, { fieldManager, signal });
     } catch (error) {

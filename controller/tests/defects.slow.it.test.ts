@@ -177,20 +177,41 @@ test('ocm defect M6: a change of the agents’ namespace applies everywhere', as
   });
 });
 
-test('ocm defect M10: missing tolerations are added to a Placement and others are kept', async () => {
+test('ocm defect M10: a Placement without tolerations gets them', async () => {
   const { ns, a } = hub;
   await hub.fixture.placement(ns, 'placement', [a]);
-  const own = { key: 'own', operator: 'Exists' as const };
-  await hub.client.mergePatch(placements, { namespace: ns, name: 'placement' }, { spec: { tolerations: [own] } });
   await hub.fixture.gitOpsCluster(ns, 'fleet', 'placement');
   hub.start();
   await hub.fixture.conditionIs([ns, 'fleet'], 'PlacementTolerationConfigured', 'True');
   const live = await hub.client.get(placements, { namespace: ns, name: 'placement' });
   expect(live?.spec?.tolerations).toEqual([
-    own,
     { key: 'cluster.open-cluster-management.io/unreachable', operator: 'Exists' },
     { key: 'cluster.open-cluster-management.io/unavailable', operator: 'Exists' },
   ]);
+});
+
+test('tolerations that somebody applies stay theirs: the next change of them has no conflict', async () => {
+  const { ns, a } = hub;
+  const own = (key: string) => ({ key, operator: 'Exists' as const });
+  const apply = (...tolerations: object[]) =>
+    hub.client.apply(
+      placements,
+      { metadata: { namespace: ns, name: 'placement' }, spec: { tolerations } } as KubeObject,
+      { fieldManager: 'helm' },
+    );
+  await hub.fixture.placement(ns, 'placement', [a]);
+  await apply(own('own'));
+  await hub.fixture.gitOpsCluster(ns, 'fleet', 'placement');
+  hub.start();
+  const lacks = /add \{key: cluster\.open-cluster-management\.io\/unreachable, operator: Exists\} and /;
+  await hub.fixture.conditionIs([ns, 'fleet'], 'PlacementTolerationConfigured', 'False', lacks);
+  await apply(own('own'), own('another'));
+  const all = ['own', 'unreachable', 'unavailable'].map((one) =>
+    own(one === 'own' ? one : `cluster.open-cluster-management.io/${one}`),
+  );
+  await apply(...all);
+  await hub.fixture.conditionIs([ns, 'fleet'], 'PlacementTolerationConfigured', 'True');
+  expect((await hub.client.get(placements, { namespace: ns, name: 'placement' }))?.spec?.tolerations).toEqual(all);
 });
 
 test('ocm defect M12: a CRD that the hub upgrades is upgraded on the clusters', async () => {
