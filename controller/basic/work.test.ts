@@ -93,6 +93,7 @@ describe('the copy', () => {
           [`${group}/ocm-managed-cluster-app-namespace`]: 'argocd',
           'argocd.argoproj.io/skip-reconcile': 'true',
           'argocd.argoproj.io/refresh': 'hard',
+          'kubectl.kubernetes.io/last-applied-configuration': '{"kind":"Application"}',
           note: 'kept',
         },
         finalizers: ['resources-finalizer.argocd.argoproj.io'],

@@ -1,4 +1,4 @@
-import { ownerOptions, withoutOwner } from '../../lib/argocd/index.ts';
+import { ownerOptions, annotations as syncAnnotations, withoutOwner } from '../../lib/argocd/index.ts';
 import { wellKnown } from '../../lib/base/index.ts';
 import { isArgoCdFinalizer, pullKeys, pullWorkName } from './names.ts';
 import {
@@ -53,6 +53,8 @@ function annotationPath(key: string): string {
 }
 
 const notCopied = new Set<string>([
+  // What kubectl keeps beside the hub's Application, which is not the copy.
+  syncAnnotations.lastApplied,
   // An Application's own compare options are for itself.
   ...ownerOptions.filter((key) => key !== 'argocd.argoproj.io/compare-options'),
   pullKeys.cluster,
