@@ -13,6 +13,7 @@ import {
   type Toleration,
   textOf,
 } from '../hub/index.ts';
+import { type PodVariables, parsePodVariables } from './pod-variables.ts';
 
 /** An image prefix and its replacement. */
 export interface Registry {
@@ -27,6 +28,12 @@ export interface ContainerResources {
   readonly containerID: string;
   readonly resources: ResourceRequirements;
 }
+
+/** What all pods on a managed cluster have. */
+export type PodSettings = PodVariables & {
+  /** Whether the cluster gives each namespace user ids of its own, and refuses others: pods then name none. */
+  readonly assignsIds: boolean;
+};
 
 /** Validated settings for the workloads on a managed cluster. */
 export interface AddOnConfig {
@@ -50,6 +57,7 @@ export interface AddOnConfig {
     readonly caBundle: string;
   };
   readonly containers: readonly ContainerResources[];
+  readonly pods: PodSettings;
 }
 
 /** The default install namespace in the CRD of AddOnDeploymentConfigs. */
@@ -70,7 +78,13 @@ const longestName = 1_024;
 /** Characters of `noProxy`, which is in the environment of each container twice. */
 const longestNoProxy = 16 * 1024;
 
-/** Annotation on a ManagedCluster: registries for all its add-ons, as JSON. */
+/**
+ * The Secret that OCM's klusterlet operator copies into the namespaces that have the label
+ * `addon.open-cluster-management.io/namespace`.
+ */
+const copiedPullSecret = 'open-cluster-management-image-pull-credentials';
+
+/** Annotation on a ManagedCluster: registries for all its add-ons, and the Secret that they need, as JSON. */
 const registriesAnnotation = 'open-cluster-management.io/image-registries';
 
 const namespaceName = z
@@ -182,6 +196,10 @@ export function parseAddOnConfig(
     const problem = `spec.customizedVariables[METRICS_NAMESPACES] must be names of namespaces, not ${quoted(wrong)}`;
     return { problem: `${nameOf(config)}: ${problem}` };
   }
+  const pods = parsePodVariables(variable);
+  if (pods.problem !== undefined) {
+    return { problem: `${nameOf(config)}: spec.customizedVariables${pods.problem}` };
+  }
   const installs = variable('ARGOCD_OPERATOR_INSTALL');
   if (!flag.test(installs)) {
     const problem = `spec.customizedVariables[ARGOCD_OPERATOR_INSTALL] must be true or false, not ${quoted(installs)}`;
@@ -200,10 +218,11 @@ export function parseAddOnConfig(
     const [field, namespace] = system;
     return { problem: `${nameOf(config)}: spec.${field} is ${quoted(namespace)}; it ${systemNamespaceText}` };
   }
-  const own = spec.registries ? { value: spec.registries } : registriesOf(cluster);
-  if (own.problem !== undefined) {
-    return own;
+  const annotated = registriesOf(cluster);
+  if (annotated.problem !== undefined && spec.registries === undefined) {
+    return annotated;
   }
+  const copied = annotated.value?.pullSecret ? [copiedPullSecret] : [];
   return {
     value: {
       agentNamespace: agentNamespace || undefined,
@@ -212,7 +231,7 @@ export function parseAddOnConfig(
       installsOperator: installs !== 'false',
       nodeSelector: nodePlacement.nodeSelector,
       tolerations: nodePlacement.tolerations as Toleration[] | undefined,
-      registries: own.value,
+      registries: spec.registries ?? annotated.value?.registries ?? [],
       proxy: {
         ...proxyConfig,
         noProxy: proxyConfig.noProxy
@@ -221,6 +240,11 @@ export function parseAddOnConfig(
           .filter(Boolean),
       },
       containers: resourceRequirements as ContainerResources[],
+      pods: {
+        ...pods.value,
+        imagePullSecrets: [...new Set([...pods.value.imagePullSecrets, ...copied])],
+        assignsIds: isOpenShift(cluster),
+      },
     },
   };
 }
@@ -228,10 +252,16 @@ export function parseAddOnConfig(
 /** The settings without any configuration. */
 export const noConfig: AddOnConfig = parseAddOnConfig(undefined).value as AddOnConfig;
 
-function registriesOf(cluster: ManagedCluster | undefined): Parsed<readonly Registry[]> {
+const annotation = z.object({
+  registries: registries.default([]),
+  /** Names a Secret of the hub, which the klusterlet's operator copies as {@link copiedPullSecret}. */
+  pullSecret: textOf(longestName).default(''),
+});
+
+function registriesOf(cluster: ManagedCluster | undefined): Parsed<z.output<typeof annotation>> {
   const text = cluster?.metadata.annotations?.[registriesAnnotation];
   if (!text) {
-    return { value: [] };
+    return { value: { registries: [], pullSecret: '' } };
   }
   const where = `ManagedCluster ${cluster?.metadata.name}: annotation ${registriesAnnotation}`;
   let content: unknown;
@@ -240,10 +270,29 @@ function registriesOf(cluster: ManagedCluster | undefined): Parsed<readonly Regi
   } catch (error) {
     return { problem: `${where} is no JSON: ${(error as Error).message}` };
   }
-  const result = z.object({ registries: registries.default([]) }).safeParse(content);
-  return result.success ? { value: result.data.registries } : { problem: `${where}: ${problemsOf(result.error)}` };
+  const result = annotation.safeParse(content);
+  return result.success ? { value: result.data } : { problem: `${where}: ${problemsOf(result.error)}` };
 }
 
 function nameOf(config: AddOnDeploymentConfig | undefined): string {
   return `AddOnDeploymentConfig ${config?.metadata.namespace ?? ''}/${config?.metadata.name ?? ''}`;
+}
+
+/** Products that are OpenShift, as Red Hat's klusterlet add-on names them in its cluster claim. */
+const openShifts: ReadonlySet<string> = new Set([
+  'OpenShift',
+  'OpenShiftDedicated',
+  'ROSA',
+  'ARO',
+  'ROKS',
+  'MicroShift',
+]);
+
+/** Whether the claims of a cluster say that it is OpenShift. A cluster writes them itself, and only its own pods depend on it. */
+function isOpenShift(cluster: ManagedCluster | undefined): boolean {
+  const claims = cluster?.status?.clusterClaims ?? [];
+  return claims.some(
+    ({ name, value = '' }) =>
+      name === 'version.openshift.io' || (name === 'product.open-cluster-management.io' && openShifts.has(value)),
+  );
 }

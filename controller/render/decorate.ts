@@ -79,10 +79,7 @@ function decorateWorkload(object: KubeObject, plural: string, config: AddOnConfi
     if (container.image) {
       container.image = mirrored(container.image, config.registries);
     }
-    const proxy = proxyEnvironment(config);
-    if (proxy.length > 0) {
-      container.env = [...(container.env ?? []), ...proxy];
-    }
+    addEnvironment(container, proxyEnvironment(config));
     const resources = resourcesOf(config, plural, object.metadata.name, container.name);
     if (resources) {
       container.resources = resources;
@@ -91,7 +88,33 @@ function decorateWorkload(object: KubeObject, plural: string, config: AddOnConfi
   if (config.proxy.caBundle) {
     mountProxyCa(pod, containers);
   }
+  decoratePod(pod, containers, config.pods);
   return workload;
+}
+
+function decoratePod(pod: PodSpec, containers: readonly Container[], settings: AddOnConfig['pods']): void {
+  const { assignsIds, imagePullSecrets, podSecurityContext, containerSecurityContext } = settings;
+  if (imagePullSecrets.length > 0) {
+    pod.imagePullSecrets = imagePullSecrets.map((name) => ({ name }));
+  }
+  // An id is here for an image without a user of its own. Such a cluster gives it one.
+  const base = assignsIds ? { runAsUser: null } : {};
+  setContext(pod, { ...base, ...podSecurityContext });
+  for (const container of containers) {
+    setContext(container, { ...base, ...containerSecurityContext });
+  }
+}
+
+/** Sets fields of a security context, and takes those away that are null. */
+function setContext(of: PodSpec | Container, fields: Readonly<Record<string, unknown>>): void {
+  if (Object.keys(fields).length === 0) {
+    return;
+  }
+  const all = { ...(of.securityContext as Record<string, unknown> | undefined), ...fields };
+  const set = Object.entries(all).filter(([, value]) => value !== null);
+  if (set.length > 0 || of.securityContext !== undefined) {
+    of.securityContext = Object.fromEntries(set);
+  }
 }
 
 /**
@@ -129,6 +152,15 @@ export function unmatchedContainers(objects: readonly KubeObject[], config: AddO
     .map(({ containerID }) => containerID);
 }
 
+/** Adds variables that a container does not have. A plugin's own ones count, and none may be there twice. */
+function addEnvironment(container: Container, variables: readonly { name: string; value: string }[]): void {
+  const { env = [] } = container;
+  const added = variables.filter(({ name }) => !env.some((own) => own.name === name));
+  if (added.length > 0) {
+    container.env = [...env, ...added];
+  }
+}
+
 function proxyEnvironment({ proxy }: AddOnConfig): { name: string; value: string }[] {
   const { httpProxy, httpsProxy, noProxy } = proxy;
   if (!httpProxy && !httpsProxy) {
@@ -156,12 +188,11 @@ function mountProxyCa(pod: PodSpec, containers: readonly Container[]): void {
   for (const container of containers) {
     const mounts = (container.volumeMounts as object[]) ?? [];
     container.volumeMounts = [...mounts, { name: volume, mountPath: folder, readOnly: true }];
-    container.env = [
-      ...(container.env ?? []),
+    addEnvironment(container, [
       { name: 'CA_BUNDLE_FILE_PATH', value: `${folder}/${key}` },
       { name: 'NODE_EXTRA_CA_CERTS', value: `${folder}/${key}` },
       { name: 'SSL_CERT_DIR', value: `/etc/ssl/certs:${folder}` },
-    ];
+    ]);
   }
 }
 

@@ -17,6 +17,7 @@ export { kustomize, manifestsFolder } from './kustomize.ts';
 export { type PodOf, restrictedRefusals } from './pod-security.ts';
 export { applyPublishedArgoCd } from './published-argocd.ts';
 export { argoCdSource, type CrdPublisher, publishedCrds } from './published-crds.ts';
+export { idRefusals, podsIn, rootPods } from './scc.ts';
 
 /**
  * Installs Argo CD on a hub the way an operator has it before the add-on comes: API server, repo server,

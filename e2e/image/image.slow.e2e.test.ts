@@ -218,6 +218,24 @@ describe('the image', { tags: 'containers' }, () => {
     console.log(`${program} ${words}: ${ms} ms`);
   });
 
+  test.each(['argocd-agent', 'gitops-controller', 'argocd-agentctl'])(
+    '%s starts as the user that OpenShift gives',
+    async (program) => {
+      const flags = [
+        '--user',
+        '1000660000:0',
+        '--read-only',
+        '--read-only-tmpfs=false',
+        '--cap-drop',
+        'ALL',
+        '--network',
+        'none',
+      ];
+      const text = await podman('run', '--rm', ...flags, ...limitFlags, '--entrypoint', program, tag, 'version');
+      expect(text).toMatch(new RegExp(`^${program}`));
+    },
+  );
+
   test('takes arguments alone as those of argocd-agent, as the image of the original does', async () => {
     const text = await podman('run', '--rm', ...limitFlags, '--network', 'none', tag, 'version');
     expect(text).toMatch(/^argocd-agent/);
