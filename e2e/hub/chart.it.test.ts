@@ -92,7 +92,6 @@ describe('the charts', () => {
       const podContext = pod.securityContext as Record<string, unknown>;
       expect(podContext, where).toMatchObject({
         runAsNonRoot: true,
-        runAsUser: 999,
         seccompProfile: { type: 'RuntimeDefault' },
       });
       for (const container of pod.containers) {

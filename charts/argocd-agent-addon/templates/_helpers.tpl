@@ -94,25 +94,11 @@ app.kubernetes.io/part-of: argocd-agent
 {{- end }}
 
 {{- define "addon.podSecurity" -}}
-runAsNonRoot: true
-runAsUser: 999
-runAsGroup: 999
-fsGroup: 999
-fsGroupChangePolicy: OnRootMismatch
-seccompProfile:
-  type: RuntimeDefault
+{{- toYaml .Values.podSecurityContext }}
 {{- end }}
 
 {{- define "addon.containerSecurity" -}}
-allowPrivilegeEscalation: false
-privileged: false
-readOnlyRootFilesystem: true
-runAsNonRoot: true
-capabilities:
-  drop:
-    - ALL
-seccompProfile:
-  type: RuntimeDefault
+{{- toYaml .Values.securityContext }}
 {{- end }}
 
 {{/* Whether there is more than one principal. */}}
@@ -200,4 +186,47 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
     - port: metrics
     - port: healthz
 {{- end }}
+{{- end }}
+
+{{/* The tolerations of a Placement's spec, and those that it lacks. The controller changes no list that Helm applies. */}}
+{{- define "addon.placementTolerations" -}}
+{{- $tolerations := .tolerations | default list }}
+{{- range list "unreachable" "unavailable" }}
+{{- $key := printf "cluster.open-cluster-management.io/%s" . }}
+{{- $isCovered := false }}
+{{- range $tolerations }}
+{{- if and (eq (toString .operator) "Exists") (or (not .key) (eq (toString .key) $key)) }}
+{{- $isCovered = true }}
+{{- end }}
+{{- end }}
+{{- if not $isCovered }}
+{{- $tolerations = append $tolerations (dict "key" $key "operator" "Exists") }}
+{{- end }}
+{{- end }}
+{{- toYaml $tolerations }}
+{{- end }}
+
+{{/* The chart's variables (.chart, a list as YAML) and the user's (.own). One of the user replaces the chart's of its name: none may be there twice. */}}
+{{- define "addon.mergedEnv" -}}
+{{- $own := dict }}
+{{- range .own }}
+{{- $_ := set $own .name . }}
+{{- end }}
+{{- $env := list }}
+{{- range .chart | fromYamlArray }}
+{{- $env = append $env (get $own .name | default .) }}
+{{- $_ := unset $own .name }}
+{{- end }}
+{{- range .own }}
+{{- with get $own .name }}
+{{- $env = append $env . }}
+{{- $_ := unset $own .name }}
+{{- end }}
+{{- end }}
+{{- toYaml $env }}
+{{- end }}
+
+{{/* For Argo CD: objects that are applied once the controller runs, and removed before it, which finishes the removal of a GitOpsCluster. */}}
+{{- define "addon.afterController" -}}
+argocd.argoproj.io/sync-wave: "1"
 {{- end }}

@@ -199,3 +199,23 @@ ARGOCD_AGENT_REDIS_TLS_INSECURE: redis.tls.insecure
     - port: healthz
 {{- end }}
 {{- end }}
+
+{{/* The chart's variables (.chart, a list as YAML) and the user's (.own). One of the user replaces the chart's of its name: none may be there twice. */}}
+{{- define "agent.mergedEnv" -}}
+{{- $own := dict }}
+{{- range .own }}
+{{- $_ := set $own .name . }}
+{{- end }}
+{{- $env := list }}
+{{- range .chart | fromYamlArray }}
+{{- $env = append $env (get $own .name | default .) }}
+{{- $_ := unset $own .name }}
+{{- end }}
+{{- range .own }}
+{{- with get $own .name }}
+{{- $env = append $env . }}
+{{- $_ := unset $own .name }}
+{{- end }}
+{{- end }}
+{{- toYaml $env }}
+{{- end }}

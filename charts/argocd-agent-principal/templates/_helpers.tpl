@@ -320,3 +320,23 @@ HA_LEASE_NAME: ha.lease.name
     - port: healthz
 {{- end }}
 {{- end }}
+
+{{/* The chart's variables (.chart, a list as YAML) and the user's (.own). One of the user replaces the chart's of its name: none may be there twice. */}}
+{{- define "principal.mergedEnv" -}}
+{{- $own := dict }}
+{{- range .own }}
+{{- $_ := set $own .name . }}
+{{- end }}
+{{- $env := list }}
+{{- range .chart | fromYamlArray }}
+{{- $env = append $env (get $own .name | default .) }}
+{{- $_ := unset $own .name }}
+{{- end }}
+{{- range .own }}
+{{- with get $own .name }}
+{{- $env = append $env . }}
+{{- $_ := unset $own .name }}
+{{- end }}
+{{- end }}
+{{- toYaml $env }}
+{{- end }}

@@ -32,25 +32,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 
 {{- define "pull.podSecurity" -}}
-runAsNonRoot: true
-runAsUser: 999
-runAsGroup: 999
-fsGroup: 999
-fsGroupChangePolicy: OnRootMismatch
-seccompProfile:
-  type: RuntimeDefault
+{{- toYaml .Values.podSecurityContext }}
 {{- end }}
 
 {{- define "pull.containerSecurity" -}}
-allowPrivilegeEscalation: false
-privileged: false
-readOnlyRootFilesystem: true
-runAsNonRoot: true
-capabilities:
-  drop:
-    - ALL
-seccompProfile:
-  type: RuntimeDefault
+{{- toYaml .Values.securityContext }}
 {{- end }}
 
 {{- define "pull.scheduling" -}}
@@ -121,4 +107,48 @@ true
     - port: metrics
     - port: healthz
 {{- end }}
+{{- end }}
+
+{{/* The chart's variables (.chart, a list as YAML) and the user's (.own). One of the user replaces the chart's of its name: none may be there twice. */}}
+{{- define "pull.mergedEnv" -}}
+{{- $own := dict }}
+{{- range .own }}
+{{- $_ := set $own .name . }}
+{{- end }}
+{{- $env := list }}
+{{- range .chart | fromYamlArray }}
+{{- $env = append $env (get $own .name | default .) }}
+{{- $_ := unset $own .name }}
+{{- end }}
+{{- range .own }}
+{{- with get $own .name }}
+{{- $env = append $env . }}
+{{- $_ := unset $own .name }}
+{{- end }}
+{{- end }}
+{{- toYaml $env }}
+{{- end }}
+
+{{/* An object for the clusters, with what the values set of pods: (dict "object" <object> "argocd" .Values.argocd). */}}
+{{- define "pull.delivered" -}}
+{{- $a := .argocd }}
+{{- with dig "spec" "template" "spec" dict .object }}
+{{- $security := mergeOverwrite (dict) (.securityContext | default dict) $a.podSecurityContext }}
+{{- if and (hasKey $security "runAsUser") (not $a.podSecurityContext.runAsUser) }}
+{{- $security = omit $security "runAsUser" }}
+{{- with $a.redisRunAsUser }}
+{{- $_ := set $security "runAsUser" (int64 .) }}
+{{- end }}
+{{- end }}
+{{- if $security }}
+{{- $_ := set . "securityContext" $security }}
+{{- end }}
+{{- range concat .containers (.initContainers | default list) }}
+{{- $_ := set . "securityContext" (mergeOverwrite (dict) (.securityContext | default dict) $a.securityContext) }}
+{{- end }}
+{{- with $a.imagePullSecrets }}
+{{- $_ := set $.object.spec.template.spec "imagePullSecrets" . }}
+{{- end }}
+{{- end }}
+{{- toYaml .object }}
 {{- end }}

@@ -103,21 +103,11 @@ topologySpreadConstraints:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 securityContext:
-  runAsNonRoot: true
-  runAsUser: 999
-  seccompProfile:
-    type: RuntimeDefault
+  {{- toYaml .Values.podSecurityContext | nindent 2 }}
 {{- end }}
 
 {{- define "hub.container" -}}
-allowPrivilegeEscalation: false
-readOnlyRootFilesystem: true
-runAsNonRoot: true
-capabilities:
-  drop:
-    - ALL
-seccompProfile:
-  type: RuntimeDefault
+{{- toYaml .Values.securityContext }}
 {{- end }}
 
 {{/* Environment variables out of ConfigMap argocd-cmd-params-cm. Argument: map of name to key. */}}
@@ -138,4 +128,18 @@ seccompProfile:
     secretKeyRef:
       name: argocd-redis
       key: auth
+{{- end }}
+
+{{/*
+The common fields of Redis's pod, whose image has no user of its own. OpenShift gives each namespace ids, and refuses others.
+*/}}
+{{- define "hub.redisPod" -}}
+{{- $user := .Values.redis.runAsUser -}}
+{{- $security := deepCopy .Values.podSecurityContext -}}
+{{- if not (kindIs "string" $user) -}}
+{{- $_ := set $security "runAsUser" (int64 $user) -}}
+{{- else if and $user (not $security.runAsUser) (not (.Capabilities.APIVersions.Has "security.openshift.io/v1")) -}}
+{{- $_ := set $security "runAsUser" 999 -}}
+{{- end -}}
+{{- include "hub.pod" (dict "Values" (merge (dict "podSecurityContext" $security) .Values)) -}}
 {{- end }}
