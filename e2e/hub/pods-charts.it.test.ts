@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import type { KubeObject, PodSpec } from '../../lib/kube/index.ts';
-import { addonChart, agentChart, helm, hubArgoCdChart, principalChart, pullChart } from './helm.ts';
+import { addonChart, agentChart, helm, hubArgoCdChart, principalChart, pullChart, withoutHub } from './helm.ts';
 import type { PodOf } from './pod-security.ts';
 import { idRefusals, podsIn, rootPods } from './scc.ts';
 
@@ -19,7 +19,8 @@ const openShift = ['--api-versions', 'security.openshift.io/v1'];
 
 async function render(chart: string, values: Values = {}, flags: readonly string[] = []): Promise<KubeObject[]> {
   const sets = Object.entries(values).flatMap(([key, value]) => ['--set-json', `${key}=${JSON.stringify(value)}`]);
-  const text = await helm(['template', 'release', chart, '--namespace', 'argocd', ...sets, ...flags]);
+  const all = [...withoutHub(chart), ...sets, ...flags];
+  const text = await helm(['template', 'release', chart, '--namespace', 'argocd', ...all]);
   return parseAllDocuments(text)
     .map((document) => document.toJS() as KubeObject | null)
     .filter((object): object is KubeObject => object !== null);
