@@ -384,3 +384,28 @@ test('the end of the former operation does not come back while the request for a
   await lab.run(5_000);
   expect(lab.hub.objects.get(hubRef)?.status?.operationState).toMatchObject({ phase: 'Succeeded', startedAt: 't2' });
 });
+
+test('an operation on an Application that took the place of one that is leaving is carried out', async () => {
+  const lab = new Lab();
+  lab.hub.objects.create(hubApplication({ finalizers: [resources] }));
+  const agent = lab.agent();
+  lab.join(lab.principal(), agent);
+  await lab.run(1_000);
+  // The agent has the last state of the former one late.
+  agent.cluster.intercept = (call) => {
+    if (call === 'patch') {
+      throw Object.assign(new Error('504'), { status: 504 });
+    }
+  };
+  lab.hub.objects.patch(hubRef, { metadata: { finalizers: null } });
+  await lab.run(100);
+  lab.hub.objects.delete(hubRef, {});
+  const { uid } = lab.hub.objects.create(hubApplication()).metadata;
+  await lab.run(100);
+  lab.hub.objects.patch(hubRef, { operation: first });
+  await lab.run(100);
+  agent.cluster.intercept = () => undefined;
+  await lab.run(60_000);
+  expect(agent.copy()?.metadata.annotations?.[annotations.sourceUid]).toBe(uid);
+  expect(agent.copy()?.operation).toEqual(first);
+});

@@ -89,6 +89,8 @@ export class AgentApplications implements SourceSync {
   readonly #early = new EarlyReports();
   /** Last states of what has left, which the agent has to acknowledge before it is told of the deletion. */
   readonly #parting = new Map<string, Snapshot<Application>>();
+  /** What users ask of those that took the place of one that is parting, by its key: it is sent afterwards. */
+  readonly #askedMeanwhile = new Map<string, Set<IntentType>>();
   readonly #refused: RefusedReports;
   #again = 0;
   readonly #deliveredNow = ({ key }: AgentReport) => this.#options.delivered(key);
@@ -237,16 +239,23 @@ export class AgentApplications implements SourceSync {
 
   /** Passes on what a user asks of Argo CD; also that the user takes back an operation, which then is none. */
   request(key: ResourceKey, intent: IntentType): void {
-    this.#outboxFor(intent).request(key, intent);
+    const place = keyString(key);
+    if (this.#parting.has(place)) {
+      this.#askedMeanwhile.set(place, (this.#askedMeanwhile.get(place) ?? new Set()).add(intent));
+    } else {
+      this.#outboxFor(intent).request(key, intent);
+    }
   }
 
   withdraw(key: ResourceKey, intent: IntentType): void {
+    this.#askedMeanwhile.get(keyString(key))?.delete(intent);
     this.#outboxFor(intent).withdraw(key, intent);
   }
 
   /** Whether the agent has not acknowledged it yet. */
   requested(key: ResourceKey, intent: IntentType): boolean {
-    return this.#outboxFor(intent).requested(key, intent);
+    const isWaiting = this.#askedMeanwhile.get(keyString(key))?.has(intent) === true;
+    return isWaiting || this.#outboxFor(intent).requested(key, intent);
   }
 
   held(key: ResourceKey): PeerCopy | undefined {
@@ -262,10 +271,12 @@ export class AgentApplications implements SourceSync {
   peerHolds(key: ResourceKey, copy: PeerCopy | undefined, principalUid?: string): void {
     if (copy === undefined || !this.#isForeign(principalUid)) {
       this.#peer.peerHolds(key, copy);
+      this.#endParting();
     } else if (!this.#peer.isKnown(key)) {
       this.#options.foundForeign(key);
     } else if (!this.#options.withholds(key)) {
       this.#peer.peerHolds(key, copy);
+      this.#endParting();
     }
   }
 
@@ -277,7 +288,9 @@ export class AgentApplications implements SourceSync {
   peerReported(update: RequestUpdate): string | undefined {
     const { name, namespace = '', uid, principalUid } = update;
     if (uid === '' || !this.#isForeign(principalUid)) {
-      return this.#peer.peerReported(update);
+      const place = this.#peer.peerReported(update);
+      this.#endParting();
+      return place;
     }
     const key = this.#options.hubKey({ name, namespace, remapped: false });
     // Without a digest, the present state is sent, and the copy becomes one of this principal.
@@ -287,6 +300,7 @@ export class AgentApplications implements SourceSync {
 
   peerLacks(id: string): void {
     this.#peer.peerLacks(id);
+    this.#endParting();
   }
 
   list(): Iterable<Listed> {
@@ -378,6 +392,11 @@ export class AgentApplications implements SourceSync {
       if (held?.uid !== last.uid || held.digest === last.digest) {
         this.#parting.delete(id);
         this.#outbox.changed(key);
+        const asked = this.#askedMeanwhile.get(id) ?? [];
+        this.#askedMeanwhile.delete(id);
+        for (const intent of asked) {
+          this.request(key, intent);
+        }
       }
     }
   }
