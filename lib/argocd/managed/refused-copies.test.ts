@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { skipSyncLabel } from '../index.ts';
 import { hubApplication, Lab } from '../testing/lab.ts';
 
 const onHub = { namespace: 'a', name: 'shop' };
@@ -48,6 +49,26 @@ test.each(lasting)(
     expect(conditions()).toEqual([]);
   },
 );
+
+test('a copy that can still not be made is shown to the principal that sends the Application anew', async () => {
+  const { lab, agent, state, conditions, disconnect } = await fleet();
+  state.denies = answer(400, 'no');
+  state.calls = ['create'];
+  lab.hub.objects.create(hubApplication());
+  await lab.run(1_000);
+  expect(conditions()).toMatchObject([{ type: 'AgentError' }]);
+  // It is no agent's, or another one's, while a principal starts that knows nothing of before.
+  const labelled = (value: string | null) =>
+    lab.hub.objects.patch(onHub, { metadata: { labels: { [skipSyncLabel]: value } } });
+  disconnect();
+  labelled('true');
+  lab.hub.objects.patch(onHub, { status: { conditions: null } });
+  lab.join(lab.principal(), agent);
+  await lab.run(10_000);
+  labelled(null);
+  await lab.run(1_000);
+  expect(conditions()).toMatchObject([{ type: 'AgentError' }]);
+});
 
 test.each(lasting)('so is a copy that cannot be changed (%i %s)', async (status, message) => {
   const { lab, agent, state, conditions } = await fleet();

@@ -343,7 +343,12 @@ export class ApplicationCopies implements AgentKind<CopySync> {
     if (this.#beingRemoved.get(placeOf(ref))?.source === sourceUidOf(message.object)) {
       this.#beingRemoved.delete(placeOf(ref));
     }
+    const before = this.#keeper.failureOf(ref);
     const outcome = await this.#reconcile(ref, { lastSeen: undefined, reverts: false }, signal);
+    if (message.type === 'create' && before !== undefined && this.#keeper.failureOf(ref) === before) {
+      // It was said before, but the Application may have been another agent's when the principal heard it.
+      this.#tellProblem(ref, before);
+    }
     // A Go principal sends an operation along.
     return outcome === 'done' && message.type === 'create' && message.object.operation !== undefined
       ? this.#request(ref, message, () => this.#operations.start(ref, message, signal))
