@@ -571,3 +571,24 @@ test('a copy goes as it was planned for: a finalizer that came in between does n
   expect(agent.copy()).toBeUndefined();
   expect(asked, 'Argo CD is asked to remove the workload').toEqual([]);
 });
+
+test('a copy that somebody deletes on the cluster, and that does not go, is shown on the hub until it has gone', async () => {
+  const lab = new Lab();
+  const ref = { namespace: 'a', name: 'shop' };
+  const copy = { namespace: 'argocd', name: 'shop' };
+  lab.hub.objects.create(hubApplication({ finalizers: ['resources-finalizer.argocd.argoproj.io'] }));
+  const agent = lab.agent();
+  lab.join(lab.principal(), agent);
+  await lab.run(1_000);
+  const { uid } = agent.copy()?.metadata ?? {};
+  agent.cluster.objects.delete(copy, {});
+  const conditions = () => lab.hub.objects.get(ref)?.status?.conditions ?? [];
+  await lab.run(15_000);
+  expect(conditions(), 'a deletion takes its time').toEqual([]);
+  await lab.run(90_000);
+  expect(conditions()).toMatchObject([{ message: expect.stringContaining('has not gone for about a minute') }]);
+  agent.cluster.objects.patch(copy, { metadata: { finalizers: null } });
+  await lab.run(10_000);
+  expect(agent.copy()?.metadata.uid).not.toBe(uid);
+  expect(conditions()).toEqual([]);
+});

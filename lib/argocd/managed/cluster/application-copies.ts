@@ -52,6 +52,9 @@ import { type RecreatePolicy, recreated } from './recreate.ts';
 import { Reporter } from './reporter.ts';
 import { StuckDeletions } from './stuck-deletions.ts';
 
+const lingers =
+  'the copy was deleted on the cluster, and has not gone for about a minute: Argo CD there, or whose finalizer it has, has not finished';
+
 /** How an {@link ApplicationCopies} works. */
 export interface ApplicationCopiesOptions extends AgentNamespacesOptions {
   readonly applications: Store<Application>;
@@ -110,7 +113,7 @@ export class ApplicationCopies implements AgentKind<CopySync> {
       namespaces: this.#namespaces,
       additionsFor: (ref) => ({
         problem: this.#keeper.failureOf(ref) ?? this.#unreadable.get(placeOf(ref)),
-        warning: this.#refused.textOf(ref) ?? this.#keeper.warningOf(ref),
+        warning: this.#refused.textOf(ref) ?? this.#keeper.warningOf(ref) ?? this.#lingering(ref),
         ownRefresh: this.#keeper.desired(ref)?.ownRefresh === true,
       }),
       runtime: options.runtime,
@@ -119,6 +122,8 @@ export class ApplicationCopies implements AgentKind<CopySync> {
     this.#stuckDeletions = new StuckDeletions({
       runtime: options.runtime,
       onStuck: (ref) => this.#inbox?.receive({ is: 'stuck', ref, id: this.#newId() }),
+      // The copy has not changed: as the same version of it the report would pass for one that was made.
+      onLong: (ref) => this.#reporter.repeat(ref),
     });
     this.#writer = new PlanWriter({
       names: applicationNames,
@@ -303,6 +308,13 @@ export class ApplicationCopies implements AgentKind<CopySync> {
 
   oldestMs(): number {
     return this.#reporter.oldestMs;
+  }
+
+  /** A copy that somebody has deleted here stands in the way of what the hub has, as long as it does not go. */
+  #lingering(ref: ObjectRef): string | undefined {
+    const desired = this.#keeper.desired(ref);
+    const isWanted = desired !== undefined && desired.object.metadata.deletionTimestamp === undefined;
+    return isWanted && this.#stuckDeletions.isLong(ref) ? lingers : undefined;
   }
 
   /** What is desired here cannot be made, for this reason. */

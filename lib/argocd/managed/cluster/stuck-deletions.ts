@@ -7,8 +7,19 @@ export interface StuckDeletionsOptions {
   readonly runtime: Runtime;
   /** The deletion of this one takes long: Argo CD may have to be made to look. */
   readonly onStuck: (ref: ObjectRef) => void;
+  /** {@link StuckDeletions.isLong} is true from now on. */
+  readonly onLong: (ref: ObjectRef) => void;
 }
 
+interface Leaving {
+  readonly uid: string | undefined;
+  /** How often Argo CD had to be made to look. */
+  times: number;
+  cancel: () => void;
+}
+
+/** After 60 to 90 s. */
+const timesUntilLong = 2;
 const patience: RetryDelays = { baseMs: 20_000, factor: 2, capMs: 300_000, jitter: 0.5 };
 
 /**
@@ -17,7 +28,7 @@ const patience: RetryDelays = { baseMs: 20_000, factor: 2, capMs: 300_000, jitte
  */
 export class StuckDeletions {
   readonly #options: StuckDeletionsOptions;
-  readonly #leaving = new Map<string, { readonly uid: string | undefined; cancel: () => void }>();
+  readonly #leaving = new Map<string, Leaving>();
   #isClosed = false;
 
   constructor(options: StuckDeletionsOptions) {
@@ -34,10 +45,15 @@ export class StuckDeletions {
       this.#leaving.delete(place);
     }
     if (isDeleting && !this.#leaving.has(place) && !this.#isClosed) {
-      const one = { uid: local?.metadata.uid, cancel: (): void => undefined };
+      const one: Leaving = { uid: local?.metadata.uid, times: 0, cancel: () => undefined };
       this.#leaving.set(place, one);
-      this.#wait(ref, one, 1);
+      this.#wait(ref, one);
     }
+  }
+
+  /** Whether the copy has been going for about a minute or longer. */
+  isLong(ref: ObjectRef): boolean {
+    return (this.#leaving.get(placeOf(ref))?.times ?? 0) >= timesUntilLong;
   }
 
   /** Stops all timers. */
@@ -49,12 +65,16 @@ export class StuckDeletions {
     this.#leaving.clear();
   }
 
-  #wait(ref: ObjectRef, one: { cancel: () => void }, attempt: number): void {
-    const { onStuck } = this.#options;
+  #wait(ref: ObjectRef, one: Leaving): void {
+    const { onStuck, onLong } = this.#options;
     const { clock, random } = this.#options.runtime;
-    one.cancel = clock.after(retryDelay(patience, attempt, random()), () => {
-      this.#wait(ref, one, attempt + 1);
+    one.cancel = clock.after(retryDelay(patience, one.times + 1, random()), () => {
+      one.times++;
+      this.#wait(ref, one);
       onStuck(ref);
+      if (one.times === timesUntilLong) {
+        onLong(ref);
+      }
     });
   }
 }
