@@ -39,8 +39,9 @@ const reserves: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     'ClusterRole argocd-agent-principal: get applications.argoproj.io': readAgain,
     'Role argocd-agent-principal: get appprojects.argoproj.io in argocd': readAgain,
     'Role argocd-agent-principal: get leases.coordination.k8s.io in argocd': readAgain,
-    'Role argocd-agent-principal: create events.events.k8s.io in argocd': 'an agent in a mode that it may not have',
-    'Role argocd-agent-principal: patch events.events.k8s.io in argocd': sayAgain,
+    'ClusterRole argocd-agent-principal: create events.events.k8s.io':
+      'an agent in a mode that it may not have, and a mirror that somebody has changed',
+    'ClusterRole argocd-agent-principal: patch events.events.k8s.io': sayAgain,
   },
   agent: {
     'ClusterRole argocd-agent-agent: get applications.argoproj.io': readAgain,
