@@ -70,6 +70,21 @@ test('a copy that can still not be made is shown to the principal that sends the
   expect(conditions()).toMatchObject([{ type: 'AgentError' }]);
 });
 
+test('a copy that can not be deleted stays and follows when its Application is back', async () => {
+  const { lab, agent, state, conditions } = await fleet();
+  lab.hub.objects.create(hubApplication());
+  await lab.run(1_000);
+  state.denies = answer(400, 'no');
+  state.calls = ['delete'];
+  lab.hub.objects.patch(onHub, { metadata: { labels: { [skipSyncLabel]: 'true' } } });
+  await lab.run(60_000);
+  expect(agent.copy()).toBeDefined();
+  lab.hub.objects.patch(onHub, { metadata: { labels: { [skipSyncLabel]: null } }, spec: { source: { path: 'p1' } } });
+  await lab.run(60_000);
+  expect(agent.copy()?.spec.source).toEqual({ path: 'p1' });
+  expect(conditions()).toEqual([]);
+});
+
 test.each(lasting)('so is a copy that cannot be changed (%i %s)', async (status, message) => {
   const { lab, agent, state, conditions } = await fleet();
   lab.hub.objects.create(hubApplication());

@@ -35,12 +35,15 @@ export function supersedes(newer: CopyWork, older: CopyWork): boolean {
   if (older.is === 'reconcile') {
     return newer.is === 'reconcile' ? older.lastSeen === undefined : newer.is === 'message' && isState(newer.message);
   }
-  if (newer.is !== 'message' || older.is !== 'message' || !isState(older.message)) {
+  if (newer.is !== 'message' || older.is !== 'message') {
     return false;
   }
-  return (
-    isState(newer.message) || (newer.message.type === 'delete' && newer.message.resourceId === older.message.resourceId)
-  );
+  const isSame = newer.message.resourceId === older.message.resourceId;
+  if (isState(older.message)) {
+    return isState(newer.message) || (newer.message.type === 'delete' && isSame);
+  }
+  // It has left the cluster and is back: what could not be deleted stays.
+  return older.message.type === 'delete' && isState(newer.message) && isSame;
 }
 
 /** Whether the message has the desired state of an Application, as opposed to a request. */
