@@ -601,3 +601,14 @@ describe('in turns of the event loop', () => {
     expect(f.take()).toEqual([]);
   });
 });
+
+test('what is not acknowledged is sent again, also if the clock rings a little early', async () => {
+  const f = new Fixture();
+  const after = f.time.after.bind(f.time);
+  f.time.after = (ms, run) => after(ms > 1 ? ms - 1e-6 : ms, run);
+  f.connect();
+  f.set('a', 'u', 1);
+  expect(f.take()).toEqual(['create a_u_1']);
+  await f.time.runUntil(60_000, 1_000);
+  expect(f.take()).toContain('create a_u_1');
+});

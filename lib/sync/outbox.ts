@@ -469,7 +469,7 @@ export class Outbox<T> {
 
   #landOverdue(): void {
     const now = this.#clock.now();
-    if (this.#alarm === undefined || this.#alarm.at > now) {
+    if (this.#flights.size === 0 || (this.#alarm !== undefined && this.#alarm.at > now)) {
       return;
     }
     this.#alarm = undefined;
@@ -513,7 +513,11 @@ export class Outbox<T> {
       return;
     }
     this.#alarm?.cancel();
-    const cancel = this.#clock.after(Math.max(0, at - this.#clock.now()), () => this.#evaluate());
+    const cancel = this.#clock.after(Math.max(0, at - this.#clock.now()), () => {
+      // It may ring a little early, by rounding: then it is set once more.
+      this.#alarm = undefined;
+      this.#evaluate();
+    });
     this.#alarm = { at, cancel };
   }
 
