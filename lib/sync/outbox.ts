@@ -65,7 +65,7 @@ const defaultResend: RetryDelays = { baseMs: 5_000, factor: 4, capMs: 120_000, j
  *    not wait for that, nor do other intents, and the late acknowledgement counts.
  * 7. Every method changes state and then calls `#evaluate`, the only place that sends. An event costs O(1). When the process has
  *    used up its turn of the event loop, the rest of the queue is looked at in a later one.
- * 8. Of what the source withholds nothing is sent but the deletion of its earlier incarnations. Its record and its intents stay.
+ * 8. Nothing is sent about what the source withholds. Its record and its intents stay.
  * 9. Memory is bounded by the objects that the source has and had, whatever the peer reports.
  */
 export class Outbox<T> {
@@ -364,12 +364,12 @@ export class Outbox<T> {
   }
 
   #next(entry: Entry): Next<T> | undefined {
+    if (this.#source.withholds?.(entry.key)) {
+      return undefined;
+    }
     const now = this.#source.read(entry.key);
     if (now !== undefined) {
       this.#marks.returns(entry, now.uid);
-    }
-    if (this.#source.withholds?.(entry.key)) {
-      return this.#sendsDeletes ? removal(entry, now) : undefined;
     }
     return (this.#replaces ? undefined : removal(entry, now)) ?? decide(entry, now);
   }

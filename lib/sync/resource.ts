@@ -26,8 +26,8 @@ export interface Source<T> {
   /** The resource as it is now, or undefined when the peer should not have it. */
   read(key: ResourceKey): Snapshot<T> | undefined;
   /**
-   * Whether nothing is to be sent about the resource as it is, neither its state nor an intent: the peer keeps what it has of it.
-   * What it has of an earlier incarnation is deleted. Report the end with `Outbox.changed`. Default: nothing is withheld.
+   * Whether nothing is to be sent about the resource, neither its state nor an intent: the peer keeps what it has. Report the end
+   * with `Outbox.changed`. Default: nothing is withheld.
    */
   withholds?(key: ResourceKey): boolean;
 }

@@ -28,6 +28,7 @@ import type { SyncStats } from '../../peer/stats.ts';
 import { placeOf } from '../../place.ts';
 import type { AgentReport, DeliveredRequests } from './agent-report.ts';
 import { EarlyReports } from './early-reports.ts';
+import { Parting } from './parting.ts';
 import { RefusedReports } from './refused-reports.ts';
 
 /** How an agent calls an Application. */
@@ -87,10 +88,7 @@ export class AgentApplications implements SourceSync {
   readonly #terminations: Outbox<Application>;
   readonly #inbox: Inbox<AgentReport>;
   readonly #early = new EarlyReports();
-  /** Last states of what has left, which the agent has to acknowledge before it is told of the deletion. */
-  readonly #parting = new Map<string, Snapshot<Application>>();
-  /** What users ask of those that took the place of one that is parting, by its key: it is sent afterwards. */
-  readonly #askedMeanwhile = new Map<string, Set<IntentType>>();
+  readonly #parting = new Parting<IntentType>();
   readonly #refused: RefusedReports;
   #again = 0;
   readonly #deliveredNow = ({ key }: AgentReport) => this.#options.delivered(key);
@@ -179,7 +177,7 @@ export class AgentApplications implements SourceSync {
   acknowledged(event: { readonly resourceId: string; readonly eventId: string }): boolean {
     const isOurs = this.#peer.acknowledged(event);
     if (isOurs) {
-      this.#endParting();
+      this.#endParting(event.resourceId.slice(0, event.resourceId.lastIndexOf('_')));
     }
     const early = isOurs ? this.#early.acknowledged(event.resourceId, this.#deliveredNow) : undefined;
     if (early !== undefined) {
@@ -228,34 +226,31 @@ export class AgentApplications implements SourceSync {
   left(key: ResourceKey, last: Snapshot<Application>): void {
     const held = this.#outbox.held(key);
     if (held?.uid === last.uid && held.digest !== last.digest) {
-      this.#parting.set(keyString(key), last);
+      this.#parting.add(key, last);
     }
   }
 
   /** Sends the Application as if the agent had nothing: the agent answers with a report. */
   repeat(key: ResourceKey): void {
     this.#outbox.repeat(key);
+    this.#endParting(key.name);
   }
 
   /** Passes on what a user asks of Argo CD; also that the user takes back an operation, which then is none. */
   request(key: ResourceKey, intent: IntentType): void {
-    const place = keyString(key);
-    if (this.#parting.has(place)) {
-      this.#askedMeanwhile.set(place, (this.#askedMeanwhile.get(place) ?? new Set()).add(intent));
-    } else {
+    if (!this.#parting.ask(key, intent)) {
       this.#outboxFor(intent).request(key, intent);
     }
   }
 
   withdraw(key: ResourceKey, intent: IntentType): void {
-    this.#askedMeanwhile.get(keyString(key))?.delete(intent);
+    this.#parting.takeBack(key, intent);
     this.#outboxFor(intent).withdraw(key, intent);
   }
 
   /** Whether the agent has not acknowledged it yet. */
   requested(key: ResourceKey, intent: IntentType): boolean {
-    const isWaiting = this.#askedMeanwhile.get(keyString(key))?.has(intent) === true;
-    return isWaiting || this.#outboxFor(intent).requested(key, intent);
+    return this.#parting.isAsked(key, intent) || this.#outboxFor(intent).requested(key, intent);
   }
 
   held(key: ResourceKey): PeerCopy | undefined {
@@ -264,19 +259,15 @@ export class AgentApplications implements SourceSync {
 
   /**
    * The agent reported what it has. A copy that the hub has nothing for is deleted, unless it was made for another
-   * principal: this one may have been restored from a backup, or its Applications are still to come. Such a copy also stays as it
-   * is while what the hub has for it is withheld.
+   * principal: this one may have been restored from a backup, or its Applications are still to come.
    * @param principalUid the principal that the copy was made for, if the agent reports it
    */
   peerHolds(key: ResourceKey, copy: PeerCopy | undefined, principalUid?: string): void {
-    if (copy === undefined || !this.#isForeign(principalUid)) {
-      this.#peer.peerHolds(key, copy);
-      this.#endParting();
-    } else if (!this.#peer.isKnown(key)) {
+    if (copy !== undefined && this.#isForeign(principalUid) && !this.#peer.isKnown(key)) {
       this.#options.foundForeign(key);
-    } else if (!this.#options.withholds(key)) {
+    } else {
       this.#peer.peerHolds(key, copy);
-      this.#endParting();
+      this.#endParting(key.name);
     }
   }
 
@@ -289,7 +280,7 @@ export class AgentApplications implements SourceSync {
     const { name, namespace = '', uid, principalUid } = update;
     if (uid === '' || !this.#isForeign(principalUid)) {
       const place = this.#peer.peerReported(update);
-      this.#endParting();
+      this.#endParting(name);
       return place;
     }
     const key = this.#options.hubKey({ name, namespace, remapped: false });
@@ -300,7 +291,7 @@ export class AgentApplications implements SourceSync {
 
   peerLacks(id: string): void {
     this.#peer.peerLacks(id);
-    this.#endParting();
+    this.#endParting(id.slice(id.indexOf('/') + 1));
   }
 
   list(): Iterable<Listed> {
@@ -380,23 +371,19 @@ export class AgentApplications implements SourceSync {
 
   /** The state to send of what has left, while the agent has a copy of it. */
   #partingState(key: ResourceKey): Snapshot<Application> | undefined {
-    const last = this.#parting.get(keyString(key));
+    const last = this.#parting.lastOf(key);
     return last !== undefined && this.#outbox.held(key)?.uid === last.uid ? last : undefined;
   }
 
-  #endParting(): void {
-    for (const [id, last] of this.#parting) {
-      const [, namespace = '', name = ''] = id.split('/');
-      const key: ResourceKey = { kind: this.kind, namespace, name };
+  #endParting(name: string): void {
+    const hasParted = (key: ResourceKey, last: Snapshot<Application>) => {
       const held = this.#outbox.held(key);
-      if (held?.uid !== last.uid || held.digest === last.digest) {
-        this.#parting.delete(id);
-        this.#outbox.changed(key);
-        const asked = this.#askedMeanwhile.get(id) ?? [];
-        this.#askedMeanwhile.delete(id);
-        for (const intent of asked) {
-          this.request(key, intent);
-        }
+      return held?.uid !== last.uid || held.digest === last.digest;
+    };
+    for (const { key, asked } of this.#parting.takeParted(name, hasParted)) {
+      this.#outbox.changed(key);
+      for (const intent of asked) {
+        this.request(key, intent);
       }
     }
   }

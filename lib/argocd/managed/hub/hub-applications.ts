@@ -344,12 +344,12 @@ export class HubApplications implements HubKind<SourceSync> {
   /**
    * The last state of what an agent should not have any more. One that is kept out of the cache, as by its labels, is read: it may
    * ask for the deletion of its workload, where what is gone does not. One that may not be read is taken for one that is there
-   * and asks for nothing; so is the former one of a withheld Application, whose workload that one takes over later.
+   * and asks for nothing.
    */
   async #left(agent: string, key: ResourceKey, uid: string, signal: AbortSignal): Promise<Left | undefined> {
     const known = this.#view.get(key);
     const hub = known ?? (await this.#readLeft(key, signal));
-    if (hub === 'unreadable' || this.#withholds(agent, key)) {
+    if (hub === 'unreadable') {
       return { metadata: { namespace: key.namespace, name: key.name } };
     }
     if (hub === undefined || sourceUidOf(hub) !== uid) {
