@@ -112,7 +112,7 @@ describe.each(programs)('the variables of %s, %s', (chart, value, deployment) =>
   const envOf = async (values: Values) =>
     named(await render(chart, values), 'Deployment', deployment)?.spec?.template?.spec?.containers[0]?.env ?? [];
 
-  it('of the user replace those of the chart with the same name, and follow them else', async () => {
+  it('of the user take the place of those of the chart with the same name, and follow the others in their own order', async () => {
     const before = await envOf({});
     expect(before.length).toBeGreaterThan(1);
     const own = { name: 'OWN', value: 'x' };
@@ -120,7 +120,8 @@ describe.each(programs)('the variables of %s, %s', (chart, value, deployment) =>
       const mine = { name, value: 'mine' };
       // Two of the user with one name: the last one counts, as for a kubelet.
       const after = await envOf({ [value]: [own, { name, value: 'first' }, mine] });
-      expect(after).toEqual([...before.map((one) => (one.name === name ? mine : one)), own]);
+      // A variable may use those that stand before it.
+      expect(after).toEqual([...before.filter((one) => one.name !== name), own, mine]);
     }
   });
 });
@@ -196,4 +197,29 @@ it.each([
       expect.objectContaining({ [field]: value }),
     );
   }
+});
+
+describe('values that people leave empty', () => {
+  const isNull = ['gitOpsCluster.annotations', 'hubArgoCD.podSecurityContext'];
+  it.each(isNull)('%s: the chart renders', async (value) => {
+    expect(await render(addonChart, { [value]: null })).not.toEqual([]);
+  });
+
+  it('no user id of Redis', async () => {
+    const redis = named(await render(addonChart, { 'hubArgoCD.redis.runAsUser': null }), 'Deployment', 'argocd-redis');
+    expect(redis?.spec?.template?.spec?.securityContext).not.toHaveProperty('runAsUser');
+  });
+
+  it('the security contexts of the clusters of the basic model', async () => {
+    const text = JSON.stringify(
+      await render(pullChart, { 'argocd.podSecurityContext': null, 'argocd.securityContext': null }),
+    );
+    expect(text).toContain('runAsNonRoot');
+    const without = JSON.stringify(await render(pullChart, { 'argocd.podSecurityContext': { runAsUser: null } }));
+    expect(without).not.toContain('runAsUser');
+  });
+
+  it.each([addonChart, pullChart])('%s: the values of an older chart alone are refused', async (chart) => {
+    await expect(render(chart, { hookResources: null })).rejects.toThrow(/--reset-then-reuse-values/);
+  });
 });

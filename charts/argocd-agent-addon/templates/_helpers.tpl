@@ -214,8 +214,9 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end }}
 {{- $env := list }}
 {{- range .chart | fromYamlArray }}
-{{- $env = append $env (get $own .name | default .) }}
-{{- $_ := unset $own .name }}
+{{- if not (hasKey $own .name) }}
+{{- $env = append $env . }}
+{{- end }}
 {{- end }}
 {{- range .own }}
 {{- with get $own .name }}

@@ -208,8 +208,9 @@ ARGOCD_AGENT_REDIS_TLS_INSECURE: redis.tls.insecure
 {{- end }}
 {{- $env := list }}
 {{- range .chart | fromYamlArray }}
-{{- $env = append $env (get $own .name | default .) }}
-{{- $_ := unset $own .name }}
+{{- if not (hasKey $own .name) }}
+{{- $env = append $env . }}
+{{- end }}
 {{- end }}
 {{- range .own }}
 {{- with get $own .name }}

@@ -329,8 +329,9 @@ HA_LEASE_NAME: ha.lease.name
 {{- end }}
 {{- $env := list }}
 {{- range .chart | fromYamlArray }}
-{{- $env = append $env (get $own .name | default .) }}
-{{- $_ := unset $own .name }}
+{{- if not (hasKey $own .name) }}
+{{- $env = append $env . }}
+{{- end }}
 {{- end }}
 {{- range .own }}
 {{- with get $own .name }}

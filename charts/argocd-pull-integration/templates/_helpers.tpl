@@ -117,8 +117,9 @@ true
 {{- end }}
 {{- $env := list }}
 {{- range .chart | fromYamlArray }}
-{{- $env = append $env (get $own .name | default .) }}
-{{- $_ := unset $own .name }}
+{{- if not (hasKey $own .name) }}
+{{- $env = append $env . }}
+{{- end }}
 {{- end }}
 {{- range .own }}
 {{- with get $own .name }}
@@ -129,12 +130,25 @@ true
 {{- toYaml $env }}
 {{- end }}
 
+{{/* Fields (.own), and those of the user over them (.theirs): a null takes a field away. */}}
+{{- define "pull.overlaid" -}}
+{{- $merged := mergeOverwrite (dict) (.own | default dict) (.theirs | default dict) }}
+{{- range $field, $value := .theirs | default dict }}
+{{- if kindIs "invalid" $value }}
+{{- $merged = omit $merged $field }}
+{{- end }}
+{{- end }}
+{{- toYaml $merged }}
+{{- end }}
+
 {{/* An object for the clusters, with what the values set of pods: (dict "object" <object> "argocd" .Values.argocd). */}}
 {{- define "pull.delivered" -}}
 {{- $a := .argocd }}
 {{- with dig "spec" "template" "spec" dict .object }}
-{{- $security := mergeOverwrite (dict) (.securityContext | default dict) $a.podSecurityContext }}
-{{- if and (hasKey $security "runAsUser") (not $a.podSecurityContext.runAsUser) }}
+{{- $own := .securityContext | default dict }}
+{{- $theirs := $a.podSecurityContext | default dict }}
+{{- $security := include "pull.overlaid" (dict "own" $own "theirs" $theirs) | fromYaml }}
+{{- if and (hasKey $own "runAsUser") (not (hasKey $theirs "runAsUser")) }}
 {{- $security = omit $security "runAsUser" }}
 {{- with $a.redisRunAsUser }}
 {{- $_ := set $security "runAsUser" (int64 .) }}
@@ -144,7 +158,7 @@ true
 {{- $_ := set . "securityContext" $security }}
 {{- end }}
 {{- range concat .containers (.initContainers | default list) }}
-{{- $_ := set . "securityContext" (mergeOverwrite (dict) (.securityContext | default dict) $a.securityContext) }}
+{{- $_ := set . "securityContext" (include "pull.overlaid" (dict "own" .securityContext "theirs" $a.securityContext) | fromYaml) }}
 {{- end }}
 {{- with $a.imagePullSecrets }}
 {{- $_ := set $.object.spec.template.spec "imagePullSecrets" . }}

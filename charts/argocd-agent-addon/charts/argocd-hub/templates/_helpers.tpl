@@ -135,8 +135,8 @@ The common fields of Redis's pod, whose image has no user of its own. OpenShift 
 */}}
 {{- define "hub.redisPod" -}}
 {{- $user := .Values.redis.runAsUser -}}
-{{- $security := deepCopy .Values.podSecurityContext -}}
-{{- if not (kindIs "string" $user) -}}
+{{- $security := deepCopy (.Values.podSecurityContext | default dict) -}}
+{{- if and $user (not (kindIs "string" $user)) -}}
 {{- $_ := set $security "runAsUser" (int64 $user) -}}
 {{- else if and $user (not $security.runAsUser) (not (.Capabilities.APIVersions.Has "security.openshift.io/v1")) -}}
 {{- $_ := set $security "runAsUser" 999 -}}
