@@ -76,7 +76,7 @@ export type {
 } from './peer/messages.ts';
 export type { SyncStats } from './peer/stats.ts';
 export { Warnings } from './peer/warnings.ts';
-export type { ArgoCluster } from './project-clusters.ts';
+export { type ArgoCluster, inCluster } from './project-clusters.ts';
 export { admitsNamespace, permitsDestination, permitsSource } from './project-permissions.ts';
 export { excessOf } from './project-size.ts';
 export { projectScope, projectSurroundings } from './project-surroundings.ts';

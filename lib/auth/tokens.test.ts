@@ -39,6 +39,21 @@ describe('tokens', () => {
     expect(await authority.verifyAccess(accessToken)).toEqual(identity);
   });
 
+  test('a refresh token that was issued for longer is renewed before its age ends', async () => {
+    at('2026-08-21T00:00:00Z');
+    const issuedAt = now.getTime() / 1000;
+    const long = await new SignJWT({})
+      .setProtectedHeader({ alg: 'RS512', typ: 'JWT' })
+      .setIssuer('argocd-agent-server')
+      .setAudience(['argocd-agent-server-refresh'])
+      .setSubject('{"clientID":"agent-managed","mode":"managed"}')
+      .setIssuedAt(issuedAt)
+      .setExpirationTime(issuedAt + 30 * 86_400)
+      .sign(createPrivateKey(pem));
+    at('2026-08-21T23:55:00Z');
+    expect(await authority.refresh(long)).toHaveProperty('refreshToken');
+  });
+
   test('end when they say, and are good for one purpose', async () => {
     at('2026-08-21T00:00:00Z');
     const { accessToken, refreshToken } = await authority.issue(identity);

@@ -198,7 +198,8 @@ export class TokenAuthority {
     }
     const { clientID: agent, mode } = parsed.data;
     const identity = { agent, mode, ...(credential.data === undefined ? {} : { credential: credential.data }) };
-    return { identity, expires: payload.exp };
+    const age = lifetimes.get(audience) ?? Number.POSITIVE_INFINITY;
+    return { identity, expires: Math.min(payload.exp, (payload.iat ?? 0) + age) };
   }
 
   async #check(audience: string, token: string) {

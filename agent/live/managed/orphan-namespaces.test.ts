@@ -3,7 +3,10 @@ import { orphanNamespaces } from './orphan-namespaces.ts';
 
 const application = (name: string, project: string | undefined, namespace?: string) => ({
   metadata: { name, namespace: 'argocd' },
-  spec: { ...(project !== undefined && { project }), destination: { ...(namespace !== undefined && { namespace }) } },
+  spec: {
+    ...(project !== undefined && { project }),
+    destination: { name: 'in-cluster', ...(namespace !== undefined && { namespace }) },
+  },
 });
 
 test('Argo CD looks for orphans where an Application deploys whose project asks for it', () => {
@@ -22,6 +25,11 @@ test('Argo CD looks for orphans where an Application deploys whose project asks 
     application('e', 'missing', 'e'),
     application('f', 'none', 'f'),
     application('g', 'default'),
+    { ...application('h', 'default'), spec: { destination: { name: 'elsewhere', namespace: 'h' } } },
+    {
+      ...application('i', 'default'),
+      spec: { destination: { server: 'https://kubernetes.default.svc', namespace: 'i' } },
+    },
   ];
   const isLooked = orphanNamespaces({
     applications: {
@@ -39,8 +47,8 @@ test('Argo CD looks for orphans where an Application deploys whose project asks 
     namespace: 'argocd',
     now: () => clock.now,
   });
-  const looked = () => ['', 'a', 'b', 'c', 'd', 'e', 'f', 'argocd'].filter(isLooked);
-  expect(looked()).toEqual(['a', 'b', 'c']);
+  const looked = () => ['', 'a', 'b', 'c', 'd', 'e', 'f', 'h', 'i', 'argocd'].filter(isLooked);
+  expect(looked()).toEqual(['a', 'b', 'c', 'i']);
   expect(lists).toBe(1);
   projects.default = {};
   clock.now += 1_000;

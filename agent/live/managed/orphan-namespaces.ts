@@ -1,3 +1,4 @@
+import { inCluster } from '../../../lib/argocd/index.ts';
 import type { Informer, KubeObject } from '../../../lib/kube/index.ts';
 
 /** How long the answer about all namespaces is used: lists ask for each of their objects. */
@@ -25,6 +26,7 @@ export function orphanNamespaces(sources: {
       known = new Set(
         (applications.list() as ApplicationObject[])
           .filter(({ spec }) => looksForOrphans(spec?.project || 'default'))
+          .filter(({ spec }) => isHere(spec?.destination))
           .flatMap(({ spec }) => spec?.destination?.namespace || []),
       );
       until = now() + rememberedMs;
@@ -33,10 +35,21 @@ export function orphanNamespaces(sources: {
   };
 }
 
+/** One that deploys elsewhere says nothing about the namespace of that name here. */
+function isHere({ name, server }: Destination = {}): boolean {
+  return name ? name === inCluster.name : server === inCluster.server;
+}
+
+interface Destination {
+  name?: string;
+  server?: string;
+  namespace?: string;
+}
+
 interface ProjectObject extends KubeObject {
   spec?: { orphanedResources?: unknown };
 }
 
 interface ApplicationObject extends KubeObject {
-  spec?: { project?: string; destination?: { namespace?: string } };
+  spec?: { project?: string; destination?: Destination };
 }
