@@ -232,7 +232,7 @@ describe('the image', { tags: 'containers' }, () => {
         'none',
       ];
       const text = await podman('run', '--rm', ...flags, ...limitFlags, '--entrypoint', program, tag, 'version');
-      expect(text).toMatch(new RegExp(`^${program}`));
+      expect(text).toMatch(/\d+\.\d+\.\d+/);
     },
   );
 
