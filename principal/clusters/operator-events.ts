@@ -97,9 +97,12 @@ export class OperatorEvents {
   /** Somebody of the hub has changed or deleted the mirror of an autonomous agent's Application, for nothing. */
   putBack(mirror: Application, was: MirrorChange): void {
     const { namespace: agent = '', name } = mirror.metadata;
-    if (this.#isOften(`${was} ${agent}/${name}`, mirrorRate) || this.#isOften(`MirrorPutBack ${agent}`, eventRate)) {
+    const ofMirror = this.#bucket(`${was} ${agent}/${name}`, mirrorRate);
+    // What the agent's rate refuses does not count for the mirror.
+    if (ofMirror.waitMs > 0 || !this.#bucket(`MirrorPutBack ${agent}`, eventRate).tryTake()) {
       return;
     }
+    ofMirror.tryTake();
     const undone = was === 'deleted' ? 'It was deleted here, and is back' : 'It was changed here, and is as before';
     this.#events.warning(
       { ...mirror, apiVersion: 'argoproj.io/v1alpha1', kind: 'Application' },
@@ -108,15 +111,14 @@ export class OperatorEvents {
     );
   }
 
-  /** Whether this kind of Event was recorded as often as it may be. */
-  #isOften(kind: string, rate: RateLimit): boolean {
+  #bucket(kind: string, rate: RateLimit): TokenBucket {
     const bucket = this.#buckets.get(kind) ?? new TokenBucket(rate, this.#now);
     this.#buckets.set(kind, bucket);
-    return !bucket.tryTake();
+    return bucket;
   }
 
   #warn(agent: string, reason: PrincipalEventReason, message: string): void {
-    if (this.#isOften(`${reason} ${agent}`, eventRate)) {
+    if (!this.#bucket(`${reason} ${agent}`, eventRate).tryTake()) {
       return;
     }
     for (const { secret } of this.#agents.clustersOf(agent)) {
