@@ -177,18 +177,7 @@ export class MirrorKeeper {
       return;
     }
     this.#cluster = cluster;
-    for (const ref of this.#copies.refs()) {
-      this.#unsettle(ref);
-    }
     this.#copies.reconcileDrifted();
-  }
-
-  /** The mirror is not for this cluster any more, whatever the API server made of its spec. */
-  #unsettle(ref: ObjectRef): void {
-    const desired = this.#copies.desired(ref);
-    if (desired !== undefined) {
-      this.#copies.desire(ref, { ...desired, settledSpec: undefined });
-    }
   }
 
   async #reconcile(name: string, report: Report | undefined, signal: AbortSignal): Promise<InboxOutcome> {
@@ -227,8 +216,7 @@ export class MirrorKeeper {
     };
     const outcome = await this.#copies.reconcile(ref, plan, report === undefined, signal);
     if (plannedPlace?.cluster !== this.#place()?.cluster) {
-      // The cluster changed after the last plan, and what was written then counts as settled now.
-      this.#unsettle(ref);
+      // The cluster changed after the last plan.
       this.#options.reconcile(name);
     }
     const now = this.mirror(name);

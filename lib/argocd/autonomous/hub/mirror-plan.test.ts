@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { type Application, annotations } from '../../index.ts';
 import { planOwnOperation } from '../cluster/request-plan.ts';
-import { desiredMirrorAfter, planMirror, settled } from './mirror-plan.ts';
+import { desiredMirrorAfter, foreignChange, hasMirrorDrifted, planMirror, settled } from './mirror-plan.ts';
 
 // The mark by which an agent knows that it has carried out an operation already.
 
@@ -127,4 +127,21 @@ test('what a mirror was before it became one is written again when its hub goes 
   const mirror = { ...own, metadata: { ...own.metadata, annotations: { [annotations.takenOver]: record } } };
   const again = planMirror(settled(desired, mirror), own, options);
   expect(again.action === 'update' && recordIn(again.patch)).toBe(record);
+});
+
+test('nobody changed a mirror of which the API server dropped a field, also when its cluster has another name now', () => {
+  const wanted = { ...source('09:00'), spec: { project: 'default', newer: true } as Application['spec'] };
+  const made = reported('09:00', false, '09:00');
+  const mirror = {
+    ...made,
+    metadata: { ...made.metadata, annotations: { ...made.metadata.annotations, [annotations.lastUpdated]: '10:00' } },
+    spec: { project: 'a-default', destination: { name: 'a' } },
+  };
+  const desired = settled(desiredMirrorAfter(wanted, undefined), mirror);
+  expect(hasMirrorDrifted(mirror, desired, place)).toBe(false);
+  const renamed = { ...place, cluster: 'b' };
+  expect(hasMirrorDrifted(mirror, desired, renamed)).toBe(true);
+  expect(foreignChange(mirror, desired, renamed)).toBeUndefined();
+  const theirs = { ...mirror, spec: { ...mirror.spec, source: { path: 'theirs' } } };
+  expect(foreignChange(theirs, desired, renamed)).toBe('changed');
 });

@@ -33,7 +33,7 @@ export interface DesiredMirror {
   readonly fields: MirrorFields;
   /** Uid of the mirror; empty when there is none yet; undefined while it is not known. */
   readonly mirrorUid: string | undefined;
-  /** Digest of the spec that the hub's API server made of ours; it may drop or default fields of another Argo CD version. */
+  /** Digest of the spec, but for the cluster's name, that the hub's API server made of ours: {@link digestOfSpec}. */
   readonly settledSpec: string | undefined;
   /** The Application of the hub that the mirror was before; undefined: none. An API server that goes back may have it without its record. */
   readonly record: string | undefined;
@@ -72,7 +72,7 @@ export function settled(desired: DesiredMirror, mirror: Application | undefined)
     : {
         ...desired,
         mirrorUid: mirror.metadata.uid,
-        settledSpec: digestOf(mirror.spec),
+        settledSpec: digestOfSpec(mirror),
         record: recordOn(mirror),
       };
 }
@@ -89,8 +89,22 @@ export function hasMirrorDrifted(mirror: Application, desired: DesiredMirror, pl
     mirror.metadata.deletionTimestamp !== undefined ||
     isUnstamped(mirror) ||
     mirroredUid(mirror) !== desired.sourceUid ||
-    (!isEqual(mirror.spec, mirrorSpec(desired.fields, place)) && digestOf(mirror.spec) !== desired.settledSpec)
+    mirror.spec.destination?.name !== place.cluster ||
+    !isSpecOf(mirror, desired, place)
   );
+}
+
+/** Whether a mirror has the spec that is desired, in a cluster of whatever name. An API server may drop or default fields of it. */
+function isSpecOf(mirror: Application, desired: DesiredMirror, place: MirrorPlace): boolean {
+  const { destination } = mirror.spec;
+  return (
+    digestOfSpec(mirror) === desired.settledSpec ||
+    isEqual({ ...mirror.spec, destination: { ...destination, name: place.cluster } }, mirrorSpec(desired.fields, place))
+  );
+}
+
+function digestOfSpec({ spec }: Application): string {
+  return digestOf({ ...spec, destination: { ...spec.destination, name: '' } });
 }
 
 /** What somebody of the hub did to a mirror. */
@@ -102,18 +116,17 @@ export type MirrorChange = 'changed' | 'deleted';
  */
 export function foreignChange(
   mirror: Application | undefined,
-  { fields, mirrorUid = '' }: DesiredMirror,
+  desired: DesiredMirror,
   place: MirrorPlace,
 ): MirrorChange | undefined {
+  const { mirrorUid = '' } = desired;
   if (mirror === undefined || mirror.metadata.uid !== mirrorUid) {
     return mirrorUid === '' ? undefined : 'deleted';
   }
   if (mirror.metadata.deletionTimestamp !== undefined) {
     return 'deleted';
   }
-  const { destination, ...spec } = mirror.spec;
-  const wanted = mirrorSpec(fields, place);
-  return isEqual({ ...spec, destination: { ...destination, name: place.cluster } }, wanted) ? undefined : 'changed';
+  return isSpecOf(mirror, desired, place) ? undefined : 'changed';
 }
 
 /** What to make of an object in an agent's namespace that is nobody's mirror. */
@@ -273,7 +286,7 @@ function patchFor(desired: DesiredMirror, mirror: Application, options: MirrorPl
     ),
     ...(isEqual(mirror.metadata.finalizers ?? [], fields.finalizers) ? {} : { finalizers: fields.finalizers }),
   };
-  const isAsMade = desired.settledSpec !== undefined && digestOf(mirror.spec) === desired.settledSpec;
+  const isAsMade = mirror.spec.destination?.name === place.cluster && digestOfSpec(mirror) === desired.settledSpec;
   const spec = isAsMade ? undefined : mergePatchBetween(mirror.spec, mirrorSpec(fields, place));
   const isEmpty =
     Object.keys(metadata).length === 0 && spec === undefined && answer === undefined && status === undefined;
