@@ -1,4 +1,4 @@
-import type { Logger } from '../../../lib/base/index.ts';
+import { KeyedMutex, type Logger } from '../../../lib/base/index.ts';
 import { type RedisRequest, redisResponse } from '../../../lib/live/index.ts';
 import type { RedisLink } from '../../../lib/redis/index.ts';
 import type { Tracer } from '../../../lib/tracing/index.ts';
@@ -9,7 +9,7 @@ import type { AskRedis } from './ask-redis.ts';
 import { applicationText, withMirroredChildren } from './child-applications.ts';
 import { emptyValue } from './keys.ts';
 import { LastValues } from './last-values.ts';
-import { ValueCheck, ValueRefusal } from './value-check.ts';
+import { checkValue, ValueRefusal } from './value-check.ts';
 
 /** What {@link AgentCache} works with. */
 export interface AgentCacheOptions {
@@ -28,7 +28,8 @@ export interface AgentCacheOptions {
 export class AgentCache {
   readonly #options: AgentCacheOptions;
   readonly #lastValues: LastValues;
-  readonly #values = new ValueCheck();
+  /** One value of an agent is unpacked at a time: one that costs much keeps only its own agent's waiting. */
+  readonly #turns = new KeyedMutex();
 
   constructor(options: AgentCacheOptions) {
     this.#options = options;
@@ -77,8 +78,11 @@ export class AgentCache {
   /** A value as the hub's Argo CD gets it. @throws ValueRefusal */
   async #served(agent: string, key: string, value: Buffer, signal: AbortSignal): Promise<Buffer> {
     const sought = this.#options.isAutonomous(agent) ? applicationText : undefined;
-    const hasApplications = await this.#values.check(agent, key, value, signal, sought);
-    return hasApplications ? withMirroredChildren(key, value, agent) : value;
+    return this.#turns.run(agent, async () => {
+      signal.throwIfAborted();
+      const hasApplications = await checkValue(key, value, signal, sought);
+      return hasApplications ? withMirroredChildren(key, value, agent) : value;
+    });
   }
 
   /** Asks the agent to forward messages of a channel, under the same connection UUID. False when the request failed. */

@@ -1,15 +1,15 @@
-import { gzipSync } from 'node:zlib';
+import { gunzipSync, gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { eventTypes, messageEvent, targets } from '../../../lib/wire/index.ts';
 import { AgentCache } from './agent-cache.ts';
-import { ValueCheck } from './value-check.ts';
+import { checkValue } from './value-check.ts';
 
 const key = 'app|managed-resources|edge_web|1.8.3.gz';
 const mib = 1024 * 1024;
 const signal = new AbortController().signal;
 
 const check = (value: Buffer, name = key) =>
-  new ValueCheck().check('edge', name, value, signal).then(
+  checkValue(name, value, signal).then(
     (found) => (found ? 'was found' : 'passes'),
     (error: Error) => error.message,
   );
@@ -26,6 +26,30 @@ const node = {
   images: ['a', 'b'],
   health: { status: 'Healthy' },
 };
+
+/** The cache of agent edge, of which every value is this one. */
+function cacheWith(value: () => Buffer, isAutonomous = false) {
+  const lines: object[] = [];
+  const kept: string[] = [];
+  const cache = new AgentCache({
+    ask: async () => {
+      const get = { bytes: value().toString('base64'), cacheHit: true, error: '' };
+      const payload = { uuid: 'u', connectionUuid: 'c', body: { get } };
+      return messageEvent(targets.redis, eventTypes.redisResponse, payload, { source: '' }, { eventId: 'u' });
+    },
+    isAutonomous: () => isAutonomous,
+    link: {
+      get: async () => undefined,
+      set: async (name: string) => void kept.push(name),
+      delete: async () => undefined,
+      sizes: () => [],
+      onReady: () => undefined,
+    } as never,
+    metrics: { request: () => undefined, failed: () => undefined },
+    logger: { warn: (fields: object) => void lines.push(fields), debug: () => undefined } as never,
+  });
+  return { cache, lines, kept };
+}
 
 test.each<[string, Buffer]>([
   [
@@ -68,31 +92,26 @@ test('a value of more than 64 MiB is refused, and never held', async () => {
 });
 
 test('what is refused is logged with agent and key, is not kept, and is an error to Argo CD', async () => {
-  const lines: object[] = [];
-  const kept: string[] = [];
-  const logger = { warn: (fields: object) => void lines.push(fields), debug: () => undefined } as never;
   let value = gzipSync(list(600_000, '{}'));
-  const cache = new AgentCache({
-    ask: async () => {
-      const get = { bytes: value.toString('base64'), cacheHit: true, error: '' };
-      const payload = { uuid: 'u', connectionUuid: 'c', body: { get } };
-      return messageEvent(targets.redis, eventTypes.redisResponse, payload, { source: '' }, { eventId: 'u' });
-    },
-    isAutonomous: () => false,
-    link: {
-      get: async () => undefined,
-      set: async (name: string) => void kept.push(name),
-      delete: async () => undefined,
-      sizes: () => [],
-      onReady: () => undefined,
-    } as never,
-    metrics: { request: () => undefined, failed: () => undefined },
-    logger,
-  });
+  const { cache, lines, kept } = cacheWith(() => value);
   await expect(cache.get('edge', 'c', key, signal)).rejects.toThrow('more than 524288 JSON values');
   expect(lines).toMatchObject([{ agent: 'edge', key }]);
   expect(kept).toEqual([]);
   value = gzipSync('[{}]');
   expect(await cache.get('edge', 'c', key, signal)).toEqual(value);
   expect(kept).toHaveLength(1);
+});
+
+test('one value of an agent is unpacked and written anew at a time', async () => {
+  const child = '{"group":"argoproj.io","version":"v1alpha1","kind":"Application","namespace":"argocd","name":';
+  const children = Array.from({ length: 40_000 }, () => `${child}"${Math.random()}"}`);
+  let value = gzipSync(`[${children.join(',')}]`);
+  const { cache } = cacheWith(() => value, true);
+  const ended: string[] = [];
+  const get = (what: string) => cache.get('edge', 'c', key, signal).finally(() => ended.push(what));
+  const large = get('large');
+  value = gzipSync('[]');
+  const [served] = await Promise.all([large, get('small')]);
+  expect(gunzipSync(served ?? expect.unreachable('no value')).toString()).toContain('"namespace":"edge"');
+  expect(ended).toEqual(['large', 'small']);
 });

@@ -1,5 +1,4 @@
 import { createGunzip } from 'node:zlib';
-import { KeyedMutex } from '../../../lib/base/index.ts';
 
 /** Most bytes of a value, unpacked: those of an Application with some thousand resources have a tenth. */
 const mostBytes = 64 * 1024 * 1024;
@@ -15,36 +14,27 @@ const mostDepth = 1_000;
 export class ValueRefusal extends Error {}
 
 /**
- * Checks values of agents' caches before Argo CD reads them: it unpacks and parses them whole. They are unpacked piece by piece, and
- * never held. One value of an agent at a time: one that costs much keeps only its own agent's waiting.
+ * Checks a value of an agent's cache before Argo CD reads it: it unpacks and parses it whole. It is unpacked piece by piece, and never
+ * held.
+ * @param sought what is looked for on the way
+ * @returns whether the value, unpacked, contains it
+ * @throws ValueRefusal
  */
-export class ValueCheck {
-  readonly #turns = new KeyedMutex();
-
-  /**
-   * @param sought what is looked for on the way
-   * @returns whether the value, unpacked, contains it
-   * @throws ValueRefusal
-   */
-  check(agent: string, key: string, value: Buffer, signal: AbortSignal, sought?: Buffer): Promise<boolean> {
-    return this.#turns.run(agent, async () => {
-      signal.throwIfAborted();
-      const content = new ContentCheck(value.length, key.endsWith('.gz'));
-      let isFound = false;
-      let before = Buffer.alloc(0);
-      for await (const piece of key.endsWith('.gz') ? unpacked(value) : [value]) {
-        signal.throwIfAborted();
-        content.add(piece);
-        if (sought !== undefined && !isFound) {
-          const length = sought.length - 1;
-          // It may begin in one piece and end in the next.
-          isFound = piece.includes(sought) || Buffer.concat([before, piece.subarray(0, length)]).includes(sought);
-          before = Buffer.concat([before, piece.subarray(-length)]).subarray(-length);
-        }
-      }
-      return isFound;
-    });
+export async function checkValue(key: string, value: Buffer, signal: AbortSignal, sought?: Buffer): Promise<boolean> {
+  const content = new ContentCheck(value.length, key.endsWith('.gz'));
+  let isFound = false;
+  let before = Buffer.alloc(0);
+  for await (const piece of key.endsWith('.gz') ? unpacked(value) : [value]) {
+    signal.throwIfAborted();
+    content.add(piece);
+    if (sought !== undefined && !isFound) {
+      const length = sought.length - 1;
+      // It may begin in one piece and end in the next.
+      isFound = piece.includes(sought) || Buffer.concat([before, piece.subarray(0, length)]).includes(sought);
+      before = Buffer.concat([before, piece.subarray(-length)]).subarray(-length);
+    }
   }
+  return isFound;
 }
 
 /** @throws ValueRefusal for what is damaged */
