@@ -93,6 +93,8 @@ function notice(
     cluster('2', 'auto', 'auto'),
     cluster('3', 'plain'),
     cluster('4', 'other-name', 'cluster1'),
+    cluster('5', 'twice', 'cluster5'),
+    cluster('6', 'twice'),
   );
   const sources: NoticeSources = {
     mapping,
@@ -101,6 +103,7 @@ function notice(
     isMapped: (one) => one === 'cluster1' || one === 'auto',
     modeOf: (one) => (one === 'auto' ? 'autonomous' : undefined),
     agentOfCluster: (key) => all.agentOf(key),
+    secretsWithUrl: (url) => all.secretsWithUrl(url),
     project: (name) => projects[name],
     excess: excessOf,
     virtual: (project) => project,
@@ -160,14 +163,17 @@ describe('with destination-based mapping', () => {
     ['the hub by URL', { server: 'https://kubernetes.default.svc' }, unseen],
     ['a cluster without an agent by URL', { server: 'https://plain' }, unseen],
     [
-      "an agent's cluster by URL",
-      { server: 'https://cluster1' },
-      'the cluster in spec.destination.server belongs to agent cluster1: set spec.destination.name to cluster1 and remove the server',
+      'a URL of two clusters',
+      { server: 'https://twice' },
+      'several cluster Secrets (argocd/5, argocd/6) have the URL in spec.destination.server, so no agent gets anything new of this Application: leave the URL to one of them, or set spec.destination.name to an agent and remove the server; a cluster that has it keeps it as it is',
     ],
     ['nothing', {}, 'spec.destination names no cluster: set spec.destination.name to an agent'],
     ['an agent by name, as a mirror without its marks', { name: 'auto' }, undefined],
-    // An application controller of the hub reports this.
-    ['an unknown URL', { server: 'https://cluster9' }, undefined],
+    [
+      'an unknown URL',
+      { server: 'https://cluster9' },
+      'no cluster Secret of the hub has the URL in spec.destination.server, so no agent gets anything new of this Application: correct it, or set spec.destination.name to an agent and remove the server; a cluster that has it keeps it as it is',
+    ],
   ])('an Application that belongs to no agent, for %s', (_, destination, expected) => {
     expect(notice(application(destination), undefined)).toBe(expected);
     expect(notice(application(destination, 'default', { namespace: 'elsewhere' }), undefined)).toBeUndefined();
@@ -306,4 +312,20 @@ test("the hub's clusters are known by name and URL, and changes are reported", (
   expect(all.agentOf('two')).toBe('');
   handler.deleted?.(cluster('2', 'two'));
   expect(all.agentOf('two')).toBeUndefined();
+});
+
+test('a URL leads to an agent while one cluster Secret alone has it', () => {
+  const { all, handler } = clusters(cluster('1', 'one', 'agent'));
+  const named = cluster('3', 'https://one', 'hidden');
+  expect([all.agentOfUrl('https://one'), all.agentOfUrl('https://one/'), all.agentOfUrl('one')]).toEqual([
+    'agent',
+    undefined,
+    undefined,
+  ]);
+  handler.added?.(named, false);
+  expect(all.agentOfUrl('https://one'), 'a name is no URL').toBe('agent');
+  handler.added?.(cluster('2', 'one'), false);
+  expect([all.agentOfUrl('https://one'), all.secretsWithUrl('https://one')]).toEqual([undefined, ['1', '2']]);
+  handler.deleted?.(cluster('1', 'one', 'agent'));
+  expect([all.agentOfUrl('https://one'), all.secretsWithUrl('https://one')]).toEqual(['', ['2']]);
 });

@@ -32,6 +32,8 @@ export interface NoticeSources {
   readonly modeOf: (agent: string) => AgentMode | undefined;
   /** The agent of the hub's cluster with this name or URL; empty when it has none; undefined when there is no such cluster. */
   readonly agentOfCluster: (nameOrUrl: string) => string | undefined;
+  /** The names of the hub's cluster Secrets with this URL. */
+  readonly secretsWithUrl: (url: string) => readonly string[];
   /** The hub's AppProject. */
   readonly project: (name: string) => AppProject | undefined;
   /** Why a project goes to no agent, whatever it says (`excessOf`). */
@@ -109,8 +111,8 @@ function hubNotice({ metadata, status }: Application): string | undefined {
   return "no application controller of the hub's Argo CD has looked at this Application, so nobody deploys it: run one on the hub (chart value hubArgoCD.applicationController.enabled), or give the Application to an agent";
 }
 
-/** With destination-based mapping, of an Application whose destination has no name. */
-function destinationNotice({ spec }: Application, { agentOfCluster }: NoticeSources): string | undefined {
+/** With destination-based mapping, of an Application whose destination has no name, or no URL that leads to one agent. */
+function destinationNotice({ spec }: Application, { namespace, secretsWithUrl }: NoticeSources): string | undefined {
   const { name = '', server = '' } = spec.destination ?? {};
   if (name !== '') {
     // A mirror whose marks somebody has removed: they come back.
@@ -119,11 +121,18 @@ function destinationNotice({ spec }: Application, { agentOfCluster }: NoticeSour
   if (server === '') {
     return 'spec.destination names no cluster: set spec.destination.name to an agent';
   }
-  const other = agentOfCluster(server) ?? '';
-  return other === ''
-    ? undefined
-    : `the cluster in spec.destination.server belongs to agent ${other}: set spec.destination.name to ${other} and remove the server`;
+  const secrets = secretsWithUrl(server);
+  if (secrets.length === 0) {
+    return `no cluster Secret of the hub has the URL in spec.destination.server, so no agent gets anything new of this Application: correct it, or set spec.destination.name to an agent and remove the server${kept}`;
+  }
+  if (secrets.length > 1) {
+    const names = secrets.map((one) => `${namespace}/${one}`).join(', ');
+    return `several cluster Secrets (${names}) have the URL in spec.destination.server, so no agent gets anything new of this Application: leave the URL to one of them, or set spec.destination.name to an agent and remove the server${kept}`;
+  }
+  return undefined;
 }
+
+const kept = '; a cluster that has it keeps it as it is';
 
 /**
  * Why the hub's AppProject keeps an Application from a managed agent; undefined when it does not. A project of that name on the cluster

@@ -146,6 +146,8 @@ export function startEngine(
       isMapped,
       modeOf: (agent) => pinnedMode(modes, agent),
       agentOfCluster: (nameOrUrl) => hubClusters.agentOf(nameOrUrl),
+      agentOfUrl: (url) => hubClusters.agentOfUrl(url),
+      secretsWithUrl: (url) => hubClusters.secretsWithUrl(url),
     },
     namespaceCreation: settings.namespaceCreation,
     tracer: program.tracing?.tracer,

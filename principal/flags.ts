@@ -30,7 +30,8 @@ export const principalFlags = {
     tlsMinVersion: 'tls1.3',
     allowedNamespacesUsage: 'namespaces whose Applications are handled: shell globs or /regular expressions/',
     webSocketUsage: 'serve WebSocket and HTTP/1.1 on the same port, for agents behind proxies without HTTP/2',
-    mappingUsage: "route Applications to agents by spec.destination.name instead of the Application's namespace",
+    mappingUsage:
+      "route Applications to agents by spec.destination (name, or the URL of a cluster) instead of the Application's namespace",
   }),
   'listen-host': stringFlag({ usage: 'address the gRPC server listens on; empty for all', ...env('LISTEN_HOST') }),
   'listen-port': intFlag({

@@ -24,7 +24,9 @@ import {
   publishGpgKeys,
   publishRepositories,
   type RepositorySecret,
+  routingUrl,
   sameNamespaces,
+  undecidedApplications,
   VirtualProjects,
   warnOfUnreadableEntries,
   withoutMirrors,
@@ -95,7 +97,10 @@ export function hubSync(options: {
   /** The agent's clusters in the hub's Argo CD, mostly one. */
   clustersOf: (agent: string) => readonly ArgoCluster[];
   /** What the principal knows about agents and the hub's clusters, for notices on Applications that no agent deploys. */
-  fleet: Pick<NoticeSources, 'isMapped' | 'modeOf' | 'agentOfCluster'>;
+  fleet: Pick<NoticeSources, 'isMapped' | 'modeOf' | 'agentOfCluster' | 'secretsWithUrl'> & {
+    /** The agent of the hub's only cluster with this URL; empty when it has none; undefined when there is no such cluster, or several. */
+    readonly agentOfUrl: (url: string) => string | undefined;
+  };
   namespaceCreation: NamespaceCreation | undefined;
   /** Called when an agent sent a forbidden event. */
   refused: (agent: string, resourceType: string) => void;
@@ -127,9 +132,14 @@ export function hubSync(options: {
   warnOfUnreadableEntries('allowed-namespaces', flags['allowed-namespaces'], logger);
   const selects = labelSelector(flags['label-selector']);
   // The cache of Applications is restricted by the same selector; what has left it is read. Mirrors are always selected.
-  const routing = { namespace, allowedNamespaces: flags['allowed-namespaces'], mapping, selects };
+  // What URLs mean for those who hold Applications by them: it changes in `hubClusterChanged` alone.
+  const agentsByUrl = new Map<string, string>();
+  const agentOfUrl = (url: string) => agentsByUrl.get(url);
+  const routing = { namespace, allowedNamespaces: flags['allowed-namespaces'], mapping, selects, agentOfUrl };
   const router = applicationRouter(routing);
   const isAdmitted = applicationAdmission(routing);
+  const isUndecided = undecidedApplications(routing);
+  const urlOf = mapping === 'destination' ? routingUrl : undefined;
   const fenced = <T extends StoredObject>(unguarded: Store<T>, kind: FencedKind<T>) =>
     replicas === undefined ? unguarded : replicas.fence.guard(unguarded, kind);
   const projects = store<AppProject>(argoAppProjects, caches.AppProjects);
@@ -208,7 +218,7 @@ export function hubSync(options: {
   const publishedRepositories = publishRepositories({
     store: store<RepositorySecret>(secrets, caches.Secrets),
     projects,
-    sharing: shares ? { applications: hubApplications, agentOf } : undefined,
+    sharing: shares ? { applications: hubApplications, agentOf, urlOf } : undefined,
     // This cache serves other purposes too, and is therefore not restricted; so is that of the keys.
     selects,
     ...common,
@@ -231,6 +241,7 @@ export function hubSync(options: {
     applications: hubApplications,
     principalUid,
     agentOf,
+    byUrl: urlOf && { urlOf, isUndecided },
     ...(mapping === 'destination'
       ? {
           namespaceOf: (agent, local) => sameNamespaces(namespace, options.agentNamespace(agent) ?? '').toHub(local),
@@ -300,7 +311,19 @@ export function hubSync(options: {
       ? undefined
       : projectRefusal(application, agent, noticeSources);
   };
-  const hubClusterChanged = (nameOrUrl: string) => managed.permissionsChanged({ agent: nameOrUrl });
+  const hubClusterChanged = (nameOrUrl: string) => {
+    managed.permissionsChanged({ agent: nameOrUrl });
+    const settle = [publishedRepositories.reroute(nameOrUrl), managed.reroute(nameOrUrl)];
+    const agent = options.fleet.agentOfUrl(nameOrUrl);
+    if (agent === undefined) {
+      agentsByUrl.delete(nameOrUrl);
+    } else {
+      agentsByUrl.set(nameOrUrl, agent);
+    }
+    for (const each of settle) {
+      each();
+    }
+  };
   return {
     sync,
     ownerOf,

@@ -7,6 +7,7 @@ import {
   sameNamespaces,
 } from '../lib/argocd/index.ts';
 import type { ObjectRef } from '../lib/sync/index.ts';
+import { agentOfUrl } from './cluster-secrets.ts';
 
 /** Where Argo CD is on the hub, which is the principal's namespace too. */
 export const principalNamespace = 'openshift-gitops';
@@ -63,6 +64,7 @@ export const byDestination: Layout = {
     namespace: principalNamespace,
     allowedNamespaces: ['team-*'],
     mapping: 'destination',
+    agentOfUrl,
   }),
   mapping: (principal) => sameNamespaces(principal, agentNamespace),
   namespaceOf: (_, local) => same.toHub(local),

@@ -213,10 +213,12 @@ export class ManagedApplications implements Topic {
 
   /** Somebody turns an Application to another cluster, or to none that has an agent. */
   #move(ref: ObjectRef): string {
-    const { dice, sites, layout } = this.#scene;
+    const { dice, sites, layout, clusterSecrets } = this.#scene;
     const agents = sites.map(({ name }) => name);
     const to = dice.pick([...agents, ...agents, ...layout.otherDestinations]) ?? '';
-    this.#hub.patch(ref, { spec: { destination: { name: to } } });
+    const server = agents.includes(to) ? clusterSecrets.urlFor(ref.name, to) : undefined;
+    const destination = server === undefined ? { name: to, server: null } : { name: null, server };
+    this.#hub.patch(ref, { spec: { destination } });
     // Whether it was done where it was before is open.
     this.#operations.delete(`${ref.namespace}/${ref.name}`);
     return `move ${ref.namespace}/${ref.name} to '${to}'`;
@@ -241,6 +243,7 @@ export class ManagedApplications implements Topic {
 
   #newApplication(ref: ObjectRef, agent: string): Application {
     const finalizers = this.#scene.dice.chance(0.5) ? [resourcesFinalizer] : [];
+    const server = this.#scene.clusterSecrets.urlFor(ref.name, agent);
     return {
       metadata: { ...ref, ...(finalizers.length > 0 ? { finalizers } : {}), labels: { team: 'a' } },
       spec: {
@@ -249,7 +252,7 @@ export class ManagedApplications implements Topic {
         destination:
           this.#scene.layout.otherDestinations.length === 0
             ? { server: 'https://hub', namespace: ref.name }
-            : { name: agent, namespace: ref.name },
+            : { ...(server === undefined ? { name: agent } : { server }), namespace: ref.name },
       },
     };
   }

@@ -224,6 +224,18 @@ const mutants: Mutant[] = [
     from: '        this.#peers.get(agent)?.changed(keyOf(refOf(hub)));\n',
     to: '',
   },
+  {
+    invariant: 'a copy stays while nobody knows whose its Application is',
+    file: 'argocd/managed/hub/hub-applications.ts',
+    from: 'return this.#options.byUrl?.isUndecided(hub) === true;',
+    to: 'return hub === undefined;',
+  },
+  {
+    invariant: 'what an agent kept while nobody knew whose it was goes when that is known',
+    file: 'argocd/managed/hub/hub-applications.ts',
+    from: 'if (keeper !== agent && peer !== undefined) {',
+    to: 'if (keeper === agent && peer !== undefined) {',
+  },
 ];
 
 testMutants(mutants, search);

@@ -18,10 +18,12 @@ import {
   replicateAppProjects,
   replicateGpgKeys,
   replicateRepositories,
+  routingUrl,
 } from '../lib/argocd/index.ts';
 import { FairTurns, type Logger, type TurnLimits } from '../lib/base/index.ts';
 import type { Clock, ObjectRef, Runtime, Store, StoredObject } from '../lib/sync/index.ts';
 import type { SimulatedCluster } from './cluster.ts';
+import { UrlsOfPrincipal } from './cluster-secrets.ts';
 import { type Audit, ClusterStore } from './cluster-store.ts';
 import { SimulatedGoAgent } from './go-agent.ts';
 import { agentNamespace, clusterOf, principalNamespace, principalUid } from './layout.ts';
@@ -150,10 +152,12 @@ export function startPrincipalProgram(scene: Scene, shared?: SharedHub): Simulat
   const applications = guarded(ownerOf);
   const common = commonOptions(scene, 'principal', shared?.machine);
   let mirrors: ApplicationMirrors | undefined;
+  const urls = new UrlsOfPrincipal(layout.agentOf);
   const sync = new HubApplications({
     applications,
     principalUid,
-    agentOf: layout.agentOf,
+    agentOf: (application) => urls.agentOf(application),
+    byUrl: { urlOf: routingUrl, isUndecided: (application) => urls.isUndecided(application) },
     permits: (application) => scene.permissions.permits(application),
     ...(layout.namespaceOf === undefined ? {} : { namespaceOf: layout.namespaceOf }),
     ...(shared && {
@@ -171,6 +175,12 @@ export function startPrincipalProgram(scene: Scene, shared?: SharedHub): Simulat
     ...common,
   });
   scene.permissions.follow(() => sync.permissionsChanged({ projects: () => true }), stop.signal);
+  const rerouted = (url: string, isAway: boolean) => {
+    const settle = sync.reroute(url);
+    urls.set(url, isAway);
+    settle();
+  };
+  scene.clusterSecrets.follow(rerouted, stop.signal);
   const others = storesOf(scene, hub, machine, shared && { audit: shared.audit(ownerOfProject), latencyMs: slowMs });
   const { secrets, configMaps, stores } = others;
   const plain = others.projects;

@@ -3,6 +3,7 @@ import { ArgoCD } from './argo-cd.ts';
 import { AutonomousProjects } from './autonomous-projects.ts';
 import { AutonomousSites } from './autonomous-sites.ts';
 import { type LastingAnswer, SimulatedCluster } from './cluster.ts';
+import { ClusterSecrets } from './cluster-secrets.ts';
 import { pickOne, SeededDice } from './dice.ts';
 import { byDestination, byNamespace, type Layout } from './layout.ts';
 import { ManagedApplications } from './managed-applications.ts';
@@ -76,6 +77,7 @@ class World implements Scene {
   readonly values: OddValues;
   readonly #servers: UnkindServers;
   readonly permissions: Permissions;
+  readonly clusterSecrets: ClusterSecrets;
   readonly #workloads: Workloads;
   readonly makesNamespaces: boolean = true;
   readonly everyKind: boolean;
@@ -89,6 +91,7 @@ class World implements Scene {
     this.#servers = new UnkindServers(this);
     this.layout = seed % 2 === 0 ? byNamespace : byDestination;
     this.permissions = new Permissions(this);
+    this.clusterSecrets = new ClusterSecrets(this);
     this.#trace = trace;
     // Other sites cover Applications better.
     this.everyKind = seed % 5 === 0;
@@ -156,6 +159,7 @@ class World implements Scene {
     }
     this.#servers.calm();
     this.permissions.calm();
+    this.clusterSecrets.calm();
     this.#hubSide.calm();
     this.trace('quiet');
     // What is refused for good is tried again for ever.
@@ -253,7 +257,7 @@ class World implements Scene {
 
   #somethingHappens(): string {
     const site = this.dice.pick(this.sites) as Site;
-    const befallen = this.#servers.befalls(site) ?? this.permissions.change();
+    const befallen = this.#servers.befalls(site) ?? this.permissions.change() ?? this.clusterSecrets.change();
     if (befallen !== undefined) {
       return befallen;
     }

@@ -37,6 +37,8 @@ export const ingredients = {
   workloads: 1,
   /** The hub's AppProjects keep some Applications from their agents for a while. */
   permissions: 8,
+  /** Some Applications name their cluster by the URL of its cluster Secret, which is away for a while. */
+  clusterSecrets: 8,
 } as const satisfies Readonly<Record<string, number>>;
 
 /** The name of something that befalls some histories. */
@@ -53,10 +55,11 @@ export class Unkindness {
   constructor(seed: number, only?: readonly Ingredient[]) {
     this.dice = new SeededDice(seed ^ 0x5bd1e995);
     // Later ones have dice of their own: a seed that does not draw them stays the history that it was.
-    const other = new SeededDice(seed ^ 0xdaa66d13);
-    const drawn = all
-      .filter(([name, oneOf]) => (name === 'permissions' ? other : this.dice).chance(1 / oneOf))
-      .map(([name]) => name);
+    const later: { readonly [name in Ingredient]?: SeededDice } = {
+      permissions: new SeededDice(seed ^ 0xdaa66d13),
+      clusterSecrets: new SeededDice(seed ^ 0x3c6ef372),
+    };
+    const drawn = all.filter(([name, oneOf]) => (later[name] ?? this.dice).chance(1 / oneOf)).map(([name]) => name);
     this.#has = new Set(only ?? drawn);
   }
 

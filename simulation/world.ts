@@ -1,6 +1,7 @@
 import type { AgentMode, SyncStats } from '../lib/argocd/index.ts';
 import type { ArgoCD } from './argo-cd.ts';
 import { type LastingAnswer, Refused, type SimulatedCluster } from './cluster.ts';
+import type { ClusterSecrets } from './cluster-secrets.ts';
 import type { ClusterStore } from './cluster-store.ts';
 import type { SeededDice } from './dice.ts';
 import type { Layout } from './layout.ts';
@@ -49,6 +50,7 @@ export interface Scene {
   readonly lasting: readonly LastingAnswer[];
   /** What the hub's AppProjects let agents have. */
   readonly permissions: Permissions;
+  readonly clusterSecrets: ClusterSecrets;
   /** There are projects, repositories and keys too. */
   readonly everyKind: boolean;
   /** The principal may create namespaces. */

@@ -107,7 +107,16 @@ export {
   secretSchema,
 } from './repository.ts';
 export { hasCredentials, isForRepository, repositoryUrls } from './repository-use.ts';
-export { applicationAdmission, applicationRouter, isSkipped, type RoutingOptions, withoutMirrors } from './routing.ts';
+export {
+  applicationAdmission,
+  applicationRouter,
+  clusterUrl,
+  isSkipped,
+  type RoutingOptions,
+  routingUrl,
+  undecidedApplications,
+  withoutMirrors,
+} from './routing.ts';
 export { versionOfImage } from './version.ts';
 export { type ProjectSurroundings, virtualProject, withOwnRepositories } from './virtual-project.ts';
 export { ConflictBackoff } from './writing/conflict-backoff.ts';

@@ -32,7 +32,8 @@ export function stationsOf({ hub, agent, refusal, record, copy }: Way): Station[
   const changed = changeOf(hub, 'f:spec') || creationTimestamp;
   const stations: Station[] = [done('hub', `${keyOf(hub)}, generation ${generation}`, changed)];
   if (agent === undefined) {
-    const text = 'no agent gets it: spec.destination.name, or its namespace, must be the name of an enrolled cluster';
+    const text =
+      'no agent gets it: spec.destination.name, or its namespace, must be the name of an enrolled cluster, or spec.destination.server the URL of one alone';
     return [...stations, waits('agent', text)];
   }
   if (refusal !== undefined) {

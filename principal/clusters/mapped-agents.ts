@@ -1,3 +1,4 @@
+import { clusterUrl } from '../../lib/argocd/index.ts';
 import { type AgentMode, isAgentMode } from '../../lib/auth/index.ts';
 import { type Logger, wellKnown } from '../../lib/base/index.ts';
 import type { Informer, Secret } from '../../lib/kube/index.ts';
@@ -87,7 +88,7 @@ export class MappedAgents {
     const { name } = secret.metadata;
     const known = this.#clusters.get(agent);
     const fields = decodeSecret(secret);
-    const server = (fields.server ?? '').replace(/\/+$/, '');
+    const server = clusterUrl(fields.server ?? '');
     const cluster = {
       secret,
       // As Argo CD reads it.

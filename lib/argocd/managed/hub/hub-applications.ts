@@ -14,6 +14,7 @@ import {
   View,
 } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
+import { ApplicationsByUrl } from '../../applications-by-url.ts';
 import { asAsking, asksForWorkload } from '../../leaving.ts';
 import { annotations, skipSyncLabel } from '../../names.ts';
 import { InstanceNames } from '../../owner-marks.ts';
@@ -37,9 +38,12 @@ export interface HubApplicationsOptions {
   readonly principalUid: string;
   /**
    * The agent that an Application belongs to; undefined when it belongs to none or takes no part in synchronisation. The
-   * answer depends on the object alone. The agent need not exist: {@link HubApplications.syncFor} is called for those that do.
+   * answer depends on the object alone, and on what its URL means ({@link UrlOptions}). The agent need not exist:
+   * {@link HubApplications.syncFor} is called for those that do.
    */
   readonly agentOf: (application: Application) => string | undefined;
+  /** How URLs decide whose Applications are. Default: none does. */
+  readonly byUrl?: UrlOptions | undefined;
   /**
    * Whether the hub's AppProject lets an agent have an Application of its own. While it does not, the agent gets nothing new of it,
    * and keeps the copy that it has. Report a change to {@link HubApplications.permissionsChanged}. Default: it does.
@@ -72,6 +76,17 @@ export interface HubApplicationsOptions {
   readonly pace?: ((agent: string, signal: AbortSignal) => Promise<void>) | undefined;
   readonly runtime: Runtime;
   readonly tuning?: Tuning | undefined;
+}
+
+/** How the URLs of clusters decide whose Applications are. What a URL means changes only as {@link HubApplications.reroute} says. */
+export interface UrlOptions {
+  /** The URL that decides about an Application; undefined when none does. */
+  readonly urlOf: (application: Application) => string | undefined;
+  /**
+   * Whether nobody knows now whose an Application is. It belongs to no agent then, and an agent that has a copy keeps it as it is: no
+   * user has taken it away.
+   */
+  readonly isUndecided: (application: Application) => boolean;
 }
 
 /** How the hub's Applications, mirrors included, show that the agent that reports their status is not connected. */
@@ -110,6 +125,9 @@ export class HubApplications implements HubKind<SourceSync> {
   readonly #peers = new Map<string, AgentApplications>();
   readonly #snapshots = new WeakMap<Application, Snapshot<Application>>();
   readonly #assignments = new Assignments();
+  readonly #byUrl: ApplicationsByUrl | undefined;
+  /** Agents that may keep a copy of an Application while nobody knows whose it is. */
+  readonly #keepers = new Map<string, Set<string>>();
   readonly #instances = new InstanceNames();
   readonly #requests = new RequestTracker();
   readonly #writer: HubWriter;
@@ -120,6 +138,7 @@ export class HubApplications implements HubKind<SourceSync> {
     this.#options = options;
     this.#clock = options.runtime.clock;
     this.#log = options.runtime.log;
+    this.#byUrl = options.byUrl && new ApplicationsByUrl(options.byUrl.urlOf);
     this.#view = new View({
       clock: this.#clock,
       changed: (ref, change) => this.#hubChange(ref, change),
@@ -201,6 +220,20 @@ export class HubApplications implements HubKind<SourceSync> {
         follow(hub);
       }
     }
+  }
+
+  /**
+   * What a URL means is about to change. Call the returned function when it has changed, before anything else happens: each
+   * Application that this URL decides about is judged again.
+   */
+  reroute(url: string): () => void {
+    const { agentOf } = this.#options;
+    const concerned = (this.#byUrl?.of(url) ?? []).map((hub) => ({ hub, before: agentOf(hub) }));
+    return () => {
+      for (const { hub, before } of concerned) {
+        this.#judge(refOf(hub), { old: hub, now: hub, gap: undefined }, before, agentOf(hub));
+      }
+    };
   }
 
   /** The agent has come into the fleet: unless it is connected, its absence is shown after the grace period. */
@@ -323,12 +356,19 @@ export class HubApplications implements HubKind<SourceSync> {
   /** A deletion is never withheld: it takes rights away. */
   #withholds(agent: string, key: ResourceKey): boolean {
     const hub = this.#view.get(key);
-    return (
-      hub !== undefined &&
-      hub.metadata.deletionTimestamp === undefined &&
-      this.#options.agentOf(hub) === agent &&
-      this.#options.permits?.(hub, agent) === false
-    );
+    if (hub === undefined || hub.metadata.deletionTimestamp !== undefined) {
+      return false;
+    }
+    if (this.#isUndecided(hub)) {
+      const place = placeOf(key);
+      this.#keepers.set(place, (this.#keepers.get(place) ?? new Set()).add(agent));
+      return true;
+    }
+    return this.#options.agentOf(hub) === agent && this.#options.permits?.(hub, agent) === false;
+  }
+
+  #isUndecided(hub: Application): boolean {
+    return this.#options.byUrl?.isUndecided(hub) === true;
   }
 
   #snapshotOf(hub: Application): Snapshot<Application> {
@@ -376,13 +416,28 @@ export class HubApplications implements HubKind<SourceSync> {
     }
   }
 
-  #hubChange(ref: ObjectRef, { old, now, gap }: StoreChange<Application>): void {
-    const key = keyOf(ref);
+  #hubChange(ref: ObjectRef, change: StoreChange<Application>): void {
+    const { old, now } = change;
     if ((old === undefined) !== (now === undefined)) {
       this.#instances.count(ref, now === undefined ? -1 : 1);
     }
-    const before = old === undefined ? undefined : this.#options.agentOf(old);
-    const agent = now === undefined ? undefined : this.#options.agentOf(now);
+    this.#byUrl?.move(old, now);
+    const { agentOf } = this.#options;
+    this.#judge(ref, change, old && agentOf(old), now && agentOf(now));
+  }
+
+  /** Does what follows from a change of an Application, or of what its URL means, for the agents that had it and have it. */
+  #judge(
+    ref: ObjectRef,
+    { old, now, gap }: StoreChange<Application>,
+    before: string | undefined,
+    agent: string | undefined,
+  ): void {
+    const key = keyOf(ref);
+    const isKept = now?.metadata.deletionTimestamp === undefined && now !== undefined && this.#isUndecided(now);
+    if (!isKept) {
+      this.#decided(key, old, now, agent);
+    }
     this.#assignments.move(ref, before, agent);
     this.#warnings.follow(ref, now, before, agent);
     if (before !== agent || agent === undefined) {
@@ -392,11 +447,19 @@ export class HubApplications implements HubKind<SourceSync> {
       const peer = this.#peers.get(before);
       // Else it was deleted by its user, and the agent was through with it.
       if (peer !== undefined && old?.metadata.deletionTimestamp === undefined) {
-        this.#logRemoval(ref, now, before);
+        if (isKept) {
+          const message =
+            'Application names a cluster by a URL of no cluster Secret, or of several: its copy stays as it is';
+          this.#log.info({ agent: before, application: placeOf(ref) }, message);
+        } else {
+          this.#logRemoval(ref, now, before);
+        }
       }
       peer?.withdraw(key, 'set-operation');
       peer?.withdraw(key, 'terminate-operation');
-      this.#part(peer, key, old, now);
+      if (!isKept) {
+        this.#part(peer, key, old, now);
+      }
       peer?.changed(key);
     }
     const peer = agent === undefined ? undefined : this.#peers.get(agent);
@@ -411,6 +474,25 @@ export class HubApplications implements HubKind<SourceSync> {
       peer.repeat(key);
     } else {
       peer.changed(key);
+    }
+  }
+
+  /** It is known whose an Application is, or it is gone: what agents have kept of it till now goes by the usual rules. */
+  #decided(
+    key: ResourceKey,
+    old: Application | undefined,
+    now: Application | undefined,
+    agent: string | undefined,
+  ): void {
+    const keepers = this.#keepers.get(placeOf(key)) ?? [];
+    this.#keepers.delete(placeOf(key));
+    for (const keeper of keepers) {
+      const peer = this.#peers.get(keeper);
+      if (keeper !== agent && peer !== undefined) {
+        this.#logRemoval({ namespace: key.namespace, name: key.name }, now, keeper);
+        this.#part(peer, key, old, now);
+        peer.changed(key);
+      }
     }
   }
 
@@ -494,7 +576,10 @@ export class HubApplications implements HubKind<SourceSync> {
       this.#warnings.departed(key, agent);
     }
     if (uid !== undefined) {
-      this.#log.info({ agent, application: placeOf(key) }, 'the agent has an Application that it should not have');
+      const hub = this.#view.get(key);
+      if (hub === undefined || !this.#isUndecided(hub)) {
+        this.#log.info({ agent, application: placeOf(key) }, 'the agent has an Application that it should not have');
+      }
       this.#peers.get(agent)?.peerHolds(key, { uid }, marks?.[annotations.principalUid]);
     }
   }

@@ -33,7 +33,9 @@ export interface RepositoryPublisherOptions {
  */
 export function publishRepositories(
   options: HubPublisherOptions<RepositorySecret> & ProjectPublisherOptions & RepositoryPublisherOptions,
-): HubKind<SourceSync> & Pick<Publisher<RepositorySecret>, 'reconsider'> & { isFor: RepositoryDecision } {
+): HubKind<SourceSync> &
+  Pick<Publisher<RepositorySecret>, 'reconsider'> &
+  Pick<SourceUses, 'reroute'> & { isFor: RepositoryDecision } {
   const { projects, namespace, runtime, sharing, virtualProjects, selects = () => true } = options;
   const isProjectFor = projectDecision(options);
   const isShared = (secret: RepositorySecret) =>
@@ -100,5 +102,6 @@ export function publishRepositories(
     syncFor: (agent) => publisher.syncFor(agent),
     forgetAgent: (agent) => publisher.forgetAgent(agent),
     reconsider: (concerns, agent) => publisher.reconsider(concerns, agent),
+    reroute: (url) => uses?.reroute(url) ?? (() => undefined),
   };
 }
