@@ -275,7 +275,10 @@ export class Controller {
       }
     });
     on(caches.applications, (now, old) => {
-      for (const cluster of new Set([...clustersOf(now), ...(old ? clustersOf(old) : [])])) {
+      const namesAndUrls = [...clustersOf(now), ...(old ? clustersOf(old) : [])];
+      const ofUrl = (url: string) =>
+        caches.ownSecrets.byIndex('url', url).map(({ metadata }) => metadata.labels?.[keys.clusterName] ?? '');
+      for (const cluster of new Set(namesAndUrls.flatMap((one) => [one, ...ofUrl(one)]))) {
         const addOn = caches.addOns.get({ namespace: cluster, name: addOnName });
         if (addOn?.metadata.annotations?.[keys.drainUntil]) {
           this.#clusterQueue.add(cluster);

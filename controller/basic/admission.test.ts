@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest';
+import { wellKnown } from '../../lib/base/index.ts';
 import type { KubeObject, Secret } from '../../lib/kube/index.ts';
 import { type AdmissionDeps, objectionTo } from './admission.ts';
 import { pullKeys } from './names.ts';
-import { obstacleTo } from './obstacle.ts';
+import { claimOfAgent, obstacleTo } from './obstacle.ts';
 import type { PullApplication, PullWork } from './resources.ts';
 import { pullIntentOf } from './target.ts';
 
@@ -182,4 +183,20 @@ test('an Application that is refused keeps nobody from its place on the cluster'
   expect(obstacleTo(legitimate, intent.target, serving)).toMatch(
     /^Application team-x\/shop is team-x\/shop on managed cluster prod already/,
   );
+});
+
+test('an Application whose destination is the URL of one agent’s cluster is left to argocd-agent', () => {
+  const of = (agent?: string): Secret => ({
+    metadata: { name: `s-${agent}`, labels: agent === undefined ? {} : { [wellKnown.agentNameLabel]: agent } },
+  });
+  const claim = (server: string, ...secrets: Secret[]) => {
+    const byIndex = (index: string, value: string) => (index === 'url' && value === 'https://p' ? secrets : []);
+    const caches = { clusterSecrets: { byIndex } } as unknown as Parameters<typeof claimOfAgent>[1]['caches'];
+    const one = application();
+    return claimOfAgent({ ...one, spec: { ...one.spec, destination: { server } } }, { caches });
+  };
+  expect(claim('https://p', of('a'))).toMatch(/^argocd-agent has this Application for its agent a; /);
+  expect(claim('https://p', of('a'), of('b'))).toBeUndefined();
+  expect(claim('https://p', of())).toBeUndefined();
+  expect(claim('https://other', of('a'))).toBeUndefined();
 });

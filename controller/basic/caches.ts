@@ -1,3 +1,4 @@
+import { routingUrl } from '../../lib/argocd/index.ts';
 import { type Logger, wellKnown } from '../../lib/base/index.ts';
 import {
   Informer,
@@ -8,7 +9,7 @@ import {
   secrets,
 } from '../../lib/kube/index.ts';
 import { secretText } from '../../lib/pki/index.ts';
-import { argoProjects, type ManagedCluster, managedClusters } from '../hub/index.ts';
+import { argoProjects, type ManagedCluster, managedClusters, urlsIn } from '../hub/index.ts';
 import { pullKeys } from './names.ts';
 import { type PullApplication, type PullWork, payloadIn, projectOf, pullApplications, pullWorks } from './resources.ts';
 import { placeKey, pullIntentOf } from './target.ts';
@@ -16,12 +17,12 @@ import { applicationKeyOf } from './work.ts';
 
 /** The informers of the basic pull model. */
 export class BasicCaches {
-  /** Applications with the pull label, indexed by `cluster`, `place` (see {@link placeKey}), `agent` and `project`. */
+  /** Applications with the pull label, indexed by `cluster`, `place` (see {@link placeKey}), `agent`, `url` and `project`. */
   readonly applications: Informer<PullApplication>;
   /** ManifestWorks with the pull label, indexed by `application` and by the `place` of their copy. */
   readonly works: Informer<PullWork>;
   readonly managedClusters: Informer<ManagedCluster>;
-  /** Argo CD's cluster Secrets, indexed by the cluster's `name` and by `agent`. */
+  /** Argo CD's cluster Secrets, indexed by the cluster's `name` and `url`, and by `agent`. */
   readonly clusterSecrets: Informer<Secret>;
   /** AppProjects of Argo CD's namespace. */
   readonly projects: Informer<KubeObject>;
@@ -43,6 +44,7 @@ export class BasicCaches {
         cluster: (one) => targets(one).map(({ cluster }) => cluster),
         place: (one) => targets(one).map(placeKey),
         agent: agentNamesOf,
+        url: (one) => [routingUrl(one)].filter((url) => url !== undefined),
         project: (one) => [projectOf(one)],
       },
     });
@@ -63,6 +65,7 @@ export class BasicCaches {
       indexers: {
         name: (secret) => [secretText(secret.data, 'name') ?? ''],
         agent: ({ metadata }) => [metadata.labels?.[wellKnown.agentNameLabel] ?? ''],
+        url: urlsIn,
       },
     });
     this.projects = follow({ type: argoProjects, namespace: argoCdNamespace });

@@ -10,7 +10,7 @@ import {
 } from '../../lib/kube/index.ts';
 import { secretText } from '../../lib/pki/index.ts';
 import { areIdle, runQueues } from '../daemon/index.ts';
-import { Applier, identifyHub } from '../hub/index.ts';
+import { Applier, identifyHub, urlsIn } from '../hub/index.ts';
 import { ApplicationReconciler } from './application-reconciler.ts';
 import type { BasicDeps, BasicEventReason } from './basic-deps.ts';
 import { BasicCaches, placeOfWork } from './caches.ts';
@@ -180,6 +180,7 @@ export class BasicController {
       if (agent) {
         this.#wake(applications.byIndex('agent', agent));
       }
+      this.#wake(urlsIn(secret).flatMap((url) => applications.byIndex('url', url)));
     };
     const projectChanged = ({ metadata }: KubeObject) =>
       this.#admissionChanged(applications.byIndex('project', metadata.name));

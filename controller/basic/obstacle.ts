@@ -1,3 +1,4 @@
+import { routingUrl } from '../../lib/argocd/index.ts';
 import { wellKnown } from '../../lib/base/index.ts';
 import { keyOf } from '../../lib/kube/index.ts';
 import { reasonItIsHub } from '../hub/index.ts';
@@ -39,14 +40,18 @@ export function obstacleTo(
 }
 
 /**
- * Why an Application is left to argocd-agent: its destination or its namespace names an agent, so the principal delivers
+ * Why an Application is left to argocd-agent: its destination or its namespace leads to an agent, so the principal delivers
  * it. Two controllers that write the same Application would undo each other's changes. Undefined when none claims it.
  */
 export function claimOfAgent(application: PullApplication, { caches }: Pick<BasicDeps, 'caches'>): string | undefined {
   if (application.metadata.labels?.[wellKnown.ignoreSyncLabel] === 'true') {
     return undefined;
   }
-  const agent = agentNamesOf(application).find((name) => caches.clusterSecrets.byIndex('agent', name).length > 0);
+  const url = routingUrl(application);
+  const [byUrl, other] = url === undefined ? [] : caches.clusterSecrets.byIndex('url', url);
+  const agent =
+    agentNamesOf(application).find((name) => caches.clusterSecrets.byIndex('agent', name).length > 0) ??
+    (other === undefined ? byUrl?.metadata.labels?.[wellKnown.agentNameLabel] || undefined : undefined);
   if (agent === undefined) {
     return undefined;
   }

@@ -19,6 +19,7 @@ import {
   finalizer,
   formerWork,
   type GitOpsCluster,
+  type HubApplication,
   isDetaching,
   isForced,
   keys,
@@ -27,6 +28,7 @@ import {
   type ManifestWork,
   managedClusterAddOns,
   manifestWorks,
+  urlsIn,
 } from '../hub/index.ts';
 import { currentOwnerOf } from '../ownership/index.ts';
 import { type AddOnConfig, cleanUpState, noConfig, renderCleanUp } from '../render/index.ts';
@@ -150,7 +152,7 @@ function drain(
   const remaining = Date.parse(drainUntil) - now.getTime();
   const isUnselected = gitOpsCluster !== undefined && gitOpsCluster.metadata.deletionTimestamp === undefined;
   const isKnown = caches.applications.hasSynced;
-  const pending = isKnown ? pendingDeletions(caches.applications.byIndex('cluster', cluster), isUnselected) : [];
+  const pending = isKnown ? pendingDeletions(applicationsOf(caches, cluster), isUnselected) : [];
   if (isKnown ? pending.length === 0 : caches.crd(applicationsCrd) === undefined) {
     return undefined;
   }
@@ -166,6 +168,12 @@ function drain(
     events.warning(gitOpsCluster, 'DrainTimedOut', message);
   }
   return undefined;
+}
+
+/** Those that name the cluster, and those that have the URL of its cluster Secret. */
+function applicationsOf({ applications, ownSecrets }: Caches, cluster: string): HubApplication[] {
+  const urls = ownSecrets.byIndex('cluster', labelValue(cluster)).flatMap(urlsIn);
+  return [...new Set([cluster, ...urls].flatMap((nameOrUrl) => applications.byIndex('cluster', nameOrUrl)))];
 }
 
 function worksOf(caches: Caches, cluster: string, part: string): ManifestWork[] {

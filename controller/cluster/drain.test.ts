@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { clustersOf, type HubApplication, slimApplication } from '../hub/index.ts';
+import { clustersOf, type HubApplication, slimApplication, urlsIn } from '../hub/index.ts';
 import { pendingDeletions } from './drain.ts';
 
 const at = '2030-01-01T00:00:00Z';
@@ -34,6 +34,24 @@ test('an Application belongs to the cluster that its destination or its namespac
   expect(clustersOf({ metadata: { namespace: 'c1', name: 'a' }, spec: { destination: { name: 'c1' } } })).toEqual([
     'c1',
   ]);
+});
+
+test('or the one with the URL that is its destination, when that has no name', () => {
+  const to = (destination: object) => ({ metadata: { namespace: 'argocd', name: 'a' }, spec: { destination } });
+  expect(clustersOf(to({ server: 'https://p?agentName=c1' }))).toEqual(['https://p?agentName=c1', 'argocd']);
+  expect(clustersOf(to({ name: '', server: 'https://c1' }))).toEqual(['https://c1', 'argocd']);
+  expect(clustersOf(to({ name: 'c2', server: 'https://c1' }))).toEqual(['c2', 'argocd']);
+  expect(clustersOf(to({ server: 'https://kubernetes.default.svc' }))).toEqual(['argocd']);
+  const slim = slimApplication(to({ name: '', server: 'https://c1', namespace: 'shop' }));
+  expect(clustersOf(slim)).toEqual(['https://c1', 'argocd']);
+});
+
+test('the URL of a cluster is that of its cluster Secret, as Argo CD reads it', () => {
+  const secret = (type: string) => ({
+    metadata: { name: 's', labels: { 'argocd.argoproj.io/secret-type': type } },
+    data: { server: Buffer.from('https://p?agentName=c1/').toString('base64') },
+  });
+  expect([urlsIn(secret('cluster')), urlsIn(secret('repository'))]).toEqual([['https://p?agentName=c1'], []]);
 });
 
 test('the other fields of an Application are dropped', () => {

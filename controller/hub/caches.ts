@@ -26,7 +26,7 @@ import { EndpointCaches, principalServices, type ServiceExposure } from '../endp
 import { argoCdApplications } from './argo-kinds.ts';
 import type { FleetReasons } from './condition-types.ts';
 import { deliverableCrd, operatorKinds } from './crds.ts';
-import { clustersOf, type HubApplication, slimApplication } from './hub-application.ts';
+import { clustersOf, type HubApplication, slimApplication, urlsIn } from './hub-application.ts';
 import { addOnName, argoCdParamsName, hubNames, keys, managedBy, redisProxyName, signerName } from './names.ts';
 import {
   addOnDeploymentConfigs,
@@ -91,7 +91,7 @@ export class Caches {
   readonly connections;
   /** CertificateSigningRequests for our signer. */
   readonly requests;
-  /** The hub's Applications, indexed by cluster (see {@link clustersOf}). `synced` excludes them: the CRD may be missing. */
+  /** The hub's Applications, indexed by name and URL of the cluster (see {@link clustersOf}). `synced` excludes them: the CRD may be missing. */
   readonly applications: Informer<HubApplication>;
   readonly #sharedSecrets: Readonly<Record<string, MultiNamespaceInformer<Secret>>>;
   readonly #principals: readonly MultiNamespaceInformer<Service>[];
@@ -151,7 +151,11 @@ export class Caches {
     this.works = follow({ type: manifestWorks, labelSelector: ours, indexers: byOwner });
     this.configs = follow({ type: addOnDeploymentConfigs });
     this.addOnRegistrations = follow({ type: clusterManagementAddOns, fieldSelector: named(addOnName) });
-    this.ownSecrets = followServed({ type: secrets, labelSelector: ours, indexers: { ...byOwner, ...byCluster } });
+    this.ownSecrets = followServed({
+      type: secrets,
+      labelSelector: ours,
+      indexers: { ...byOwner, ...byCluster, url: urlsIn },
+    });
     this.bundles = followServed({ type: configMaps, labelSelector: ours });
     this.connections = followServed({
       type: leases,

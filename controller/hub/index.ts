@@ -11,7 +11,7 @@ export { applicationsCrd, Caches, type NamespaceObstacle } from './caches.ts';
 export type { AddOnReasons, FleetConditionType, FleetReasons, RequestReasons } from './condition-types.ts';
 export { deliverableCrd, kindsOf, operatorKinds } from './crds.ts';
 export type { HubEventReason, HubEvents, NamedEventReason } from './event-reasons.ts';
-export { clustersOf, type HubApplication, slimApplication } from './hub-application.ts';
+export { clustersOf, type HubApplication, slimApplication, urlsIn } from './hub-application.ts';
 export { identifyHub, reasonItIsHub } from './hub-identity.ts';
 export { appliedNow, hasLetGo, isLettingGo, letGo } from './letting-go.ts';
 export { isDetaching, isForced, isRetaining } from './markers.ts';

@@ -1,7 +1,7 @@
 import { annotations } from '../../lib/argocd/index.ts';
 import { wellKnown } from '../../lib/base/index.ts';
 import { type ConnectionRecord, connectionRecord, connectionSelector } from '../../lib/clusters/index.ts';
-import { Informer, leases, type Secret, secrets } from '../../lib/kube/index.ts';
+import { Informer, leases, secrets } from '../../lib/kube/index.ts';
 import {
   boolFlag,
   ExitError,
@@ -15,7 +15,7 @@ import {
 import { type ShownApplication, type Station, shownApplications, stationsOf } from '../../lib/way/index.ts';
 import { asFatal } from '../authority.ts';
 import { type Ctl, ctlCommand } from '../ctl-command.ts';
-import { agentOf } from '../fleet/fleet.ts';
+import { agentOf, hubAgents } from '../fleet/fleet.ts';
 import { jsonText, textTable } from '../output.ts';
 import { ago } from './status.ts';
 
@@ -87,7 +87,7 @@ async function keyOfApplication(ctl: Ctl, given: string): Promise<Key> {
 async function look(ctl: Ctl, key: Key): Promise<Station[]> {
   const { client, namespace } = ctl.principal();
   const { signal } = ctl;
-  const labelSelector = `${wellKnown.secretTypeLabel}=cluster,${wellKnown.agentNameLabel}`;
+  const labelSelector = `${wellKnown.secretTypeLabel}=cluster`;
   const [hub, clusters, records] = await Promise.all([
     client.get(shownApplications, key, signal),
     client.list(secrets, { namespace, labelSelector, signal }),
@@ -96,8 +96,7 @@ async function look(ctl: Ctl, key: Key): Promise<Station[]> {
   if (hub === undefined) {
     throw new FatalError(`there is no Application ${key.namespace}/${key.name} on the hub`);
   }
-  const agents = new Set(clusters.map(({ metadata }: Secret) => metadata.labels?.[wellKnown.agentNameLabel] ?? ''));
-  const agent = agentOf(hub, agents);
+  const agent = agentOf(hub, hubAgents(clusters));
   const record = records.map(connectionRecord).find((one): one is ConnectionRecord => one?.agent === agent);
   return stationsOf({ hub, agent, record, copy: await copyOf(ctl, key, hub.metadata.uid) });
 }

@@ -1,10 +1,10 @@
 import { type Mapping, skipSyncLabel } from '../../lib/argocd/index.ts';
-import { type LabelTest, labelSelector, wellKnown } from '../../lib/base/index.ts';
+import { type LabelTest, labelSelector } from '../../lib/base/index.ts';
 import { connectionRecord } from '../../lib/clusters/index.ts';
 import { isForbidden, isNotFound, type KubeObject } from '../../lib/kube/index.ts';
 import { type ShownApplication, shownApplications } from '../../lib/way/index.ts';
 import type { Side } from '../ctl-command.ts';
-import { agentOf } from '../fleet/fleet.ts';
+import { agentOf, hubAgents } from '../fleet/fleet.ts';
 import type { Facts } from './facts.ts';
 import { paramsOf } from './hub-checks.ts';
 
@@ -43,9 +43,7 @@ export function isSettled({ now, skewMs = 0 }: Facts, { metadata }: KubeObject):
 /** The Applications of a hub that go to an agent, or that mirror its own. */
 export function applicationsOf(hub: Facts, agent: string): ShownApplication[] {
   const isByNamespace = mappingOf(hub) === 'namespace';
-  const agents = new Set(
-    hub.secrets.map(({ metadata }) => metadata.labels?.[wellKnown.agentNameLabel] ?? '').filter((name) => name !== ''),
-  );
+  const agents = hubAgents(hub.secrets);
   const selects = selectorOf(hub);
   return hub.applications
     .filter(({ metadata }) => metadata.labels?.[skipSyncLabel] !== 'true' && selects(metadata.labels ?? {}))

@@ -1,4 +1,4 @@
-import { annotations } from '../../lib/argocd/index.ts';
+import { annotations, clusterUrl, routingUrl } from '../../lib/argocd/index.ts';
 import { wellKnown } from '../../lib/base/index.ts';
 import { type ConnectionRecord, connectionRecord, identityIn } from '../../lib/clusters/index.ts';
 import { type Condition, keyOf, type Lease, type Secret } from '../../lib/kube/index.ts';
@@ -60,7 +60,8 @@ export function fleetOf(objects: FleetObjects): FleetState {
       secrets.set(agent, secret);
     }
   }
-  const byAgent = Map.groupBy(objects.applications, (application) => agentOf(application, secrets));
+  const agents = hubAgents(objects.secrets);
+  const byAgent = Map.groupBy(objects.applications, (application) => agentOf(application, agents));
   const addOns = new Map(objects.addOns.map((addOn) => [addOn.metadata.namespace ?? '', addOn]));
   const clusters = [...secrets]
     .sort(([a], [b]) => (a < b ? -1 : 1))
@@ -80,13 +81,37 @@ export function fleetOf(objects: FleetObjects): FleetState {
   return { clusters, fleets, certificates };
 }
 
-/** The agent of a hub Application: of a mirror, by its namespace, or by its destination. */
-export function agentOf(
-  { metadata, spec }: ShownApplication,
-  agents: { readonly has: (agent: string) => boolean },
-): string | undefined {
+/** What cluster Secrets tell of agents. */
+export interface HubAgents {
+  readonly has: (agent: string) => boolean;
+  /** The agent whose cluster alone has this URL. */
+  readonly agentOfUrl: (url: string) => string | undefined;
+}
+
+/** The agents of a hub. @param all among them all its cluster Secrets */
+export function hubAgents(all: readonly Secret[]): HubAgents {
+  const clusters = all.filter(({ metadata }) => metadata.labels?.[wellKnown.secretTypeLabel] === 'cluster');
+  const agentIn = ({ metadata }: Secret) => metadata.labels?.[wellKnown.agentNameLabel] ?? '';
+  const names = new Set(clusters.map(agentIn).filter((name) => name !== ''));
+  const byUrl = Map.groupBy(clusters, (secret) => clusterUrl(decodeSecret(secret).server ?? ''));
+  return {
+    has: (agent) => names.has(agent),
+    agentOfUrl: (url) => {
+      const [secret, other] = byUrl.get(url) ?? [];
+      return secret === undefined || other !== undefined ? undefined : agentIn(secret) || undefined;
+    },
+  };
+}
+
+/** The agent of a hub Application: of a mirror, by its namespace, or by its destination's name or URL. */
+export function agentOf(application: ShownApplication, agents: HubAgents): string | undefined {
+  const { metadata, spec } = application;
   const candidates = [metadata.annotations?.[annotations.mirrorOf], metadata.namespace, spec?.destination?.name];
-  return candidates.find((name) => name !== undefined && agents.has(name));
+  const url = routingUrl(application);
+  return (
+    candidates.find((name) => name !== undefined && agents.has(name)) ??
+    (url === undefined ? undefined : agents.agentOfUrl(url))
+  );
 }
 
 function clusterState(

@@ -86,3 +86,24 @@ test('wide has more columns; json and yaml have everything', () => {
   });
   expect(shownFleet(fleet, 'yaml', now)).toMatch(/^clusters:\n {2}- cluster: east\n/);
 });
+
+test('an Application whose destination is the URL of one agent’s cluster counts for that agent', () => {
+  const plain = { metadata: { name: 'plain', labels: { [wellKnown.secretTypeLabel]: 'cluster' } } };
+  const server = encode('https://p:9090?agentName=west');
+  const to = (agent: string): ShownApplication => ({
+    metadata: { name: 'a', namespace: 'argocd' },
+    spec: { destination: { server: `https://p:9090?agentName=${agent}` } },
+    status: { sync: { status: 'OutOfSync' }, health: { status: 'Degraded' } },
+  });
+  const { clusters } = fleetOf({
+    secrets: [secret('west'), secret('east'), { ...plain, data: { server } }],
+    leases: [],
+    fleets: [],
+    addOns: [],
+    applications: [to('east'), to('west'), to('nowhere')],
+  });
+  expect(clusters.map(({ cluster, applications }) => [cluster, applications])).toEqual([
+    ['east', 1],
+    ['west', 0],
+  ]);
+});
