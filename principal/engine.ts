@@ -3,6 +3,7 @@ import { type RunningProgram, receiveWindowLimits } from '../lib/bridge/index.ts
 import { EventRecorder } from '../lib/kube/index.ts';
 import { type Detail, type FleetReporter, type Loggers, queueMetrics } from '../lib/ops/index.ts';
 import type { Compression } from '../lib/redis/index.ts';
+import { ApplicationEvents } from './application-events.ts';
 import { countChanges, gpgKeyCount } from './change-metrics.ts';
 import { ClusterInfos } from './clusters/cluster-info.ts';
 import { HubClusters } from './clusters/hub-clusters.ts';
@@ -82,6 +83,10 @@ export function startEngine(
       observer: observerOf('connections'),
       logger,
     });
+  // Those about Applications are many, and must not take the place of the others.
+  const applicationEvents = flags['application-events']
+    ? new EventRecorder({ client, component: 'argocd-agent/principal', instance: identity, logger })
+    : undefined;
   const clusterInfos = new ClusterInfos({
     agents,
     link,
@@ -164,6 +169,13 @@ export function startEngine(
   });
   hubClusters.follow(caches.Secrets);
   hub.sync.start(signal);
+  if (applicationEvents !== undefined) {
+    new ApplicationEvents({
+      ownerOf: (application) => hub.ownerOf(application),
+      isResponsible: replicas && ((agent) => replicas.isResponsible(agent)),
+      events: applicationEvents,
+    }).follow(caches.Applications);
+  }
   agents.subscribe({ mapped: hub.mapped, written: (agent) => clusterInfos.secretWritten(agent) });
   outOfStepMetric(registry, () =>
     open.connections().map(({ agent }) => [agent, hub.sync.stats(agent).pending] as const),
@@ -257,6 +269,6 @@ export function startEngine(
     fleetEvents: notifications?.events,
     ended,
     recordEnd: () => (replicas ?? records).close(),
-    flushEvents: () => events.close(),
+    flushEvents: async () => void (await Promise.all([events.close(), applicationEvents?.close()])),
   };
 }

@@ -112,6 +112,7 @@ test('these are ours alone', () => {
     'autonomous-project-groups',
     'share-default-project',
     'share-repositories',
+    'application-events',
     'spiffe-endpoint-socket',
     'agent-disconnect-grace-period',
     'agent-max-objects',

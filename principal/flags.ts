@@ -71,6 +71,11 @@ export const principalFlags = {
       'give repository Secrets without a project, which otherwise stay on the hub, to the agents whose Applications use the repository',
     ...env('SHARE_REPOSITORIES'),
   }),
+  'application-events': boolFlag({
+    usage:
+      'write Events about the Applications of agents when the sync status, the health or an operation that their agent reports changes',
+    ...env('APPLICATION_EVENTS'),
+  }),
   'tls-secret-name': stringFlag({
     usage: "Secret with the gRPC server's certificate (tls.crt, tls.key)",
     default: 'argocd-agent-principal-tls',

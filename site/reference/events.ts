@@ -1,5 +1,6 @@
 import type { BasicEventReason } from '../../controller/basic/basic-deps.ts';
 import type { NamedEventReason } from '../../controller/hub/index.ts';
+import type { ApplicationEventReason } from '../../principal/application-events.ts';
 import type { PrincipalEventReason } from '../../principal/clusters/operator-events.ts';
 import { cell, generated } from './markdown.ts';
 
@@ -122,6 +123,12 @@ const principal: Texts<PrincipalEventReason> = {
   ],
 };
 
+const applications: Texts<ApplicationEventReason> = {
+  ResourceUpdated: ['Normal', 'The sync status or the health that its agent reports has changed.'],
+  OperationStarted: ['Normal', 'The Argo CD of its cluster has started an automated sync.'],
+  OperationCompleted: ['Normal', 'An operation has ended on its cluster; a Warning when it did not succeed.'],
+};
+
 /** The page of all Events, in Markdown. */
 export function eventsPage(): string {
   return [
@@ -149,6 +156,11 @@ export function eventsPage(): string {
     "On the agent's Argo CD cluster Secret.",
     '',
     ...table(principal),
+    '',
+    'On an Application of the hub, with `--application-events` of the principal. The reasons are those of',
+    "Argo CD's application controller.",
+    '',
+    ...table(applications),
     '',
   ].join('\n');
 }

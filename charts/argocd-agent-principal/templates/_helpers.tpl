@@ -177,6 +177,7 @@ app.kubernetes.io/component: pki
   "principal.keep-alive.min-interval" $p.keepAlive.minInterval
   "principal.event-processors" $p.eventProcessors
   "principal.share-repositories" $p.shareRepositories
+  "principal.application-events" $p.applicationEvents
   "principal.enrolment.enable" (eq (include "principal.enrolls" .) "true")
 -}}
 {{- if eq (toString $p.redis.tls.enabled) "true" -}}
@@ -258,6 +259,7 @@ PPROF_PORT: pprof.port
 HEALTH_CHECK_PORT: healthz.port
 EVENT_PROCESSORS: event-processors
 SHARE_REPOSITORIES: share-repositories
+APPLICATION_EVENTS: application-events
 SHARE_DEFAULT_PROJECT: share-default-project
 AGENT_DISCONNECT_GRACE_PERIOD: agent.disconnect-grace-period
 AGENT_MAX_OBJECTS: agent.max-objects

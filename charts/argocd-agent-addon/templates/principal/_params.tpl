@@ -36,6 +36,7 @@
 {{- $_ := set $params "principal.keep-alive.min-interval" $p.keepAlive.minInterval -}}
 {{- end -}}
 {{- $_ := set $params "principal.share-repositories" (toString $p.shareRepositories) -}}
+{{- $_ := set $params "principal.application-events" (toString $p.applicationEvents) -}}
 {{- $_ := set $params "principal.agent.disconnect-grace-period" $p.agentDisconnectGracePeriod -}}
 {{- $_ := set $params "principal.agent.max-objects" (toString (int64 $p.agentLimits.objects)) -}}
 {{- $_ := set $params "principal.agent.max-bytes" (toString (int64 $p.agentLimits.bytes)) -}}
@@ -117,6 +118,7 @@ PPROF_PORT: pprof.port
 HEALTH_CHECK_PORT: healthz.port
 EVENT_PROCESSORS: event-processors
 SHARE_REPOSITORIES: share-repositories
+APPLICATION_EVENTS: application-events
 SHARE_DEFAULT_PROJECT: share-default-project
 AGENT_DISCONNECT_GRACE_PERIOD: agent.disconnect-grace-period
 AGENT_MAX_OBJECTS: agent.max-objects
