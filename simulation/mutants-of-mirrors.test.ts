@@ -44,8 +44,8 @@ const mutants: Mutant[] = [
   {
     invariant: 'the agent is asked about a mirror that this process did not create',
     file: keeper,
-    from: '    if (mirror !== undefined) {\n      this.#options.ask(name);\n    }',
-    to: '',
+    from: "    this.#options.ask(name);\n    return 'done';",
+    to: "    return 'done';",
   },
   {
     invariant: "a mirror's status names the mirrors of its child Applications",

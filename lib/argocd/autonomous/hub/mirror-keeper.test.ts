@@ -128,3 +128,25 @@ test('what the hub refused for a while, and takes then, was changed by nobody', 
   expect(principal.mirror()?.spec.source).toEqual({ path: 'p1' });
   expect(told).toEqual([]);
 });
+
+test('that a mirror could not be released stands in the way of nothing when it is gone', async () => {
+  const lab = new Lab();
+  const principal = new StagePrincipal(lab);
+  principal.connect();
+  const marked = { annotations: { 'argocd.argoproj.io/source-uid': 'forged' }, finalizers: ['example.com/hold'] };
+  lab.hub.objects.create(ownApplication({ ...hubRef, ...marked }));
+  lab.hub.intercept = (call) => {
+    if (call === 'patch') {
+      throw Object.assign(new Error('not now'), { status: 403, reason: 'Forbidden' });
+    }
+  };
+  lab.hub.objects.delete(hubRef, { propagation: 'Background' });
+  await lab.run(1_000);
+  expect(principal.mirrors.failures('a'), 'it is shown').toHaveLength(1);
+  expect(principal.sync.stats('a').retrying).toBeGreaterThan(0);
+  lab.hub.objects.patch(hubRef, { metadata: { finalizers: null } });
+  await lab.run(60_000);
+  expect(principal.mirror()).toBeUndefined();
+  expect(principal.mirrors.failures('a')).toEqual([]);
+  expect(principal.sync.stats('a').retrying).toBe(0);
+});

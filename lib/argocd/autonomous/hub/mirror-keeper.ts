@@ -235,18 +235,17 @@ export class MirrorKeeper {
         ? { action: 'none' }
         : planMirrorDeletion(sourceUid, mirror, isDesired ? desired : undefined);
     const outcome = await this.#copies.remove(this.#ref(name), plan, isDesired, signal);
-    return outcome === 'retry' ? outcome : this.#settleUnknown(name, signal);
+    return outcome === 'retry' || this.mirror(name) === undefined ? outcome : this.#settleUnknown(name, signal);
   }
 
   /** This process did not make the mirror: a deleted one is released, and of another one the agent is asked for a report. */
   async #settleUnknown(name: string, signal: AbortSignal): Promise<InboxOutcome> {
     const mirror = this.mirror(name);
-    if (mirror?.metadata.deletionTimestamp !== undefined) {
+    if (mirror === undefined || mirror.metadata.deletionTimestamp !== undefined) {
+      // Also when it is gone by now: that it could not be released stands in the way of nothing any more.
       return this.#copies.remove(this.#ref(name), planMirrorRelease, false, signal);
     }
-    if (mirror !== undefined) {
-      this.#options.ask(name);
-    }
+    this.#options.ask(name);
     return 'done';
   }
 
