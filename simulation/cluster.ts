@@ -83,8 +83,7 @@ export class SimulatedCluster {
   down = false;
   /** The API server refuses to write, as one does that has not loaded its rules yet. */
   forbids = false;
-  /** Its watches say nothing any more, while writes are still answered: they break when it is restored. */
-  isSilent = false;
+  #isSilent = false;
   /** Namespaces that are not there. */
   readonly missing = new Set<string>();
   /** Namespaces that are being deleted: nothing new comes into them. */
@@ -140,10 +139,23 @@ export class SimulatedCluster {
     return { version: this.#version, objects: new Map(objects) };
   }
 
+  /** Its watches say nothing any more, while writes are still answered. */
+  get isSilent(): boolean {
+    return this.#isSilent;
+  }
+
+  /**
+   * From now on its watches say nothing, until a restore breaks them. Nothing else ends that: no API server goes on with a watch
+   * that has left something out.
+   */
+  silence(): void {
+    this.#isSilent = true;
+  }
+
   /** The storage has what it had then, at the versions of then. Watches break, and what is not answered yet never is. */
   restore({ version, objects }: ClusterBackup): void {
     this.#version = version;
-    this.isSilent = false;
+    this.#isSilent = false;
     this.restores++;
     for (const [kind, collection] of this.#collections) {
       collection.restore(objects.get(kind) ?? new Map());

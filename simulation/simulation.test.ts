@@ -11,3 +11,8 @@ test('a seed always gives the same history', async () => {
   expect(first.lines.length).toBeGreaterThan(20);
   expect(await run()).toEqual(first);
 });
+
+test('a watch that has left something out never goes on', async () => {
+  // A backup from before a restore comes to its end while watches are silent because of another one.
+  expect(await simulate(712_309)).toMatchObject({ problems: [] });
+});

@@ -128,7 +128,9 @@ export class UnkindServers {
     // Programs may have answers of what no watch shows them any more.
     if (unkind.dice.chance(0.5)) {
       time.after(afterMs * unkind.dice.roll(), () => {
-        site.cluster.isSilent = !this.#isCalm && site.cluster.restores === restores;
+        if (!this.#isCalm && site.cluster.restores === restores) {
+          site.cluster.silence();
+        }
       });
     }
     time.after(afterMs, () => {
