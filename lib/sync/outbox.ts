@@ -140,6 +140,12 @@ export class Outbox<T> {
     return this.#entries.has(keyString(key));
   }
 
+  /** Whether the peer has a resource, or may have it: it reported it, or it was sent. */
+  isHeld(key: ResourceKey): boolean {
+    const entry = this.#entries.get(keyString(key));
+    return entry !== undefined && (entry.held !== undefined || entry.copies.size > 0);
+  }
+
   /** Resources with an unacknowledged event. */
   get inFlight(): number {
     return this.#flights.size;

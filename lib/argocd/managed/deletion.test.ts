@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type Application, type ApplicationMessage, annotations, type Message } from '../index.ts';
+import { type Application, type ApplicationMessage, annotations, type Message, specChecksum } from '../index.ts';
 import { hubApplication, Lab, type LabPrincipal, sentMessages } from '../testing/lab.ts';
 
 const resources = 'resources-finalizer.argocd.argoproj.io';
@@ -591,4 +591,73 @@ test('a copy that somebody deletes on the cluster, and that does not go, is show
   await lab.run(10_000);
   expect(agent.copy()?.metadata.uid).not.toBe(uid);
   expect(conditions()).toEqual([]);
+});
+
+/** A hub whose Application was deleted while no principal ran, and what an agent of argocd-agent that connects reports of its copies. */
+async function deletedBefore(
+  reported: (hub: Application) => { readonly name: string; readonly uid: string; readonly checksum: string },
+  permits = true,
+) {
+  const lab = new Lab();
+  leaving(lab);
+  const hub = lab.hub.objects.get(ref) as Application;
+  lab.hub.objects.delete(ref, {});
+  const principal = lab.principal({ permits: () => permits });
+  principal.connect('a');
+  const payload = { kind: 'Application', namespace: 'argocd', ...reported(hub) } as const;
+  if (payload.name !== '') {
+    const ids = { resourceId: 'shop', eventId: 'e' };
+    principal.sync.receive('a', { target: 'resourceResync', type: 'request-update', ...ids, payload });
+  }
+  await lab.run(60_000);
+  return { lab, principal, hub };
+}
+
+const itself = ({ metadata: { name, uid = '' }, spec }: Application) => ({ name, uid, checksum: specChecksum(spec) });
+const another = () => ({ name: 'other', uid: 'o', checksum: 'c' });
+const none = () => ({ name: '', uid: '', checksum: '' });
+const isDeletion = { object: { metadata: { deletionTimestamp: expect.any(String) } } };
+
+test('an agent that tells no more of its copy than the checksum of its spec hears of a deletion of before', async () => {
+  const { lab, principal } = await deletedBefore(itself);
+  expect(sentMessages(principal, 'spec-update')).toMatchObject([isDeletion]);
+  expect(lab.hub.objects.get(ref), 'it waits for the agent').toBeDefined();
+});
+
+test.each<[string, Parameters<typeof deletedBefore>]>([
+  ['an agent of argocd-agent', [another]],
+  ['an agent of unknown kind, which must not have it', [none, false]],
+])('what was deleted before it ever came to %s does not come there, and goes', async (_, how) => {
+  const { lab, principal } = await deletedBefore(...how);
+  expect(sentMessages(principal, 'create')).toEqual([]);
+  expect(lab.hub.objects.get(ref)).toBeUndefined();
+});
+
+test('an agent that made a copy of what is being deleted is told once more that it is', async () => {
+  const { lab, principal, hub } = await deletedBefore(none);
+  expect(sentMessages(principal, 'create'), 'one of ours would say that there is none').toMatchObject([isDeletion]);
+  const marks = { [annotations.sourceUid]: hub.metadata.uid ?? '' };
+  const object = { ...hub, metadata: { ...local, uid: 'c', resourceVersion: '1', annotations: marks } };
+  const ids = { resourceId: 'shop_c', eventId: 'shop_c_1' };
+  principal.sync.receive('a', { target: 'application', type: 'status-update', ...ids, object });
+  await lab.run(60_000);
+  expect(sentMessages(principal, 'spec-update')).toMatchObject([isDeletion]);
+});
+
+test('so does one that has not reported its copy yet', async () => {
+  const lab = new Lab();
+  const hub = lab.hub.objects.create(hubApplication({ finalizers: [resources] }));
+  const principal = lab.principal();
+  principal.connect('a');
+  lab.hub.objects.patch(ref, { metadata: { finalizers: null } });
+  lab.hub.objects.delete(ref, {});
+  await lab.run(100);
+  const payload = { kind: 'Application', namespace: 'argocd', ...itself(hub) } as const;
+  const ids = { resourceId: 'shop', eventId: 'e' };
+  principal.sync.receive('a', { target: 'resourceResync', type: 'request-update', ...ids, payload });
+  await lab.run(60_000);
+  const sent = principal.sent.filter(({ target }) => target === 'application');
+  expect(sent.map(({ type }) => type)).toEqual(['spec-update', 'delete']);
+  expect(sentMessages(principal, 'spec-update')[0]?.object.metadata.finalizers ?? []).toEqual([]);
+  expect(principal.sync.stats('a')).toEqual({ pending: 0, inFlight: 0, queued: 0, retrying: 0 });
 });

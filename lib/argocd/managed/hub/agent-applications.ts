@@ -47,6 +47,8 @@ export interface AgentApplicationsOptions {
   readonly read: (key: ResourceKey) => Snapshot<Application> | undefined;
   /** Whether the agent gets nothing about it, and keeps what it has. */
   readonly withholds: (key: ResourceKey) => boolean;
+  /** Whether the agent must not have it, as far as the hub's AppProject says. */
+  readonly denies: (key: ResourceKey) => boolean;
   /** All that the agent should have. */
   readonly keys: () => Iterable<ResourceKey>;
   /** How many these are. */
@@ -94,12 +96,16 @@ export class AgentApplications implements SourceSync {
   readonly #deliveredNow = ({ key }: AgentReport) => this.#options.delivered(key);
   readonly #stop = new AbortController();
   readonly #peer: SourcePeer<Application>;
+  /** It has reported what it has. */
+  #isOpen = false;
+  /** Whose agent it is, by what it reported last. */
+  #agentIs: 'ours' | 'original' | undefined;
 
   constructor(options: AgentApplicationsOptions) {
     this.#options = options;
     const { runtime, tuning } = options;
     const source = {
-      read: (key: ResourceKey) => this.#partingState(key) ?? options.read(key),
+      read: (key: ResourceKey) => this.#partingState(key) ?? this.#stateFor(key),
       withholds: options.withholds,
     };
     this.#outbox = new Outbox<Application>({ runtime, tuning, source });
@@ -113,7 +119,8 @@ export class AgentApplications implements SourceSync {
       keys,
       count,
       keyOf: ({ name, namespace = '' }) => options.hubKey({ name, namespace, remapped: false }),
-      hasChecksum: ({ object }, checksum) => specChecksum(object.spec) === checksum,
+      // Of a deletion no checksum tells.
+      hasChecksum: ({ object }, checksum) => !isBeingDeleted(object) && specChecksum(object.spec) === checksum,
       // argocd-agent takes the rest for equal too; but the agent may not have received the requests.
       assumed: ({ digest }) => `${digest.slice(0, digest.lastIndexOf('|'))}|`,
       stateOf: (digest) => `${digest}|`,
@@ -167,6 +174,10 @@ export class AgentApplications implements SourceSync {
   }
 
   open(): void {
+    this.#isOpen = true;
+    for (const name of this.#parting.names()) {
+      this.#endParting(name);
+    }
     this.#peer.open();
   }
 
@@ -225,7 +236,9 @@ export class AgentApplications implements SourceSync {
    */
   left(key: ResourceKey, last: Snapshot<Application>): void {
     const held = this.#outbox.held(key);
-    if (held?.uid === last.uid && held.digest !== last.digest) {
+    // What it has it may be about to report.
+    const mayHaveIt = held === undefined ? !this.#isOpen : held.uid === last.uid;
+    if (mayHaveIt && held?.digest !== last.digest) {
       this.#parting.add(key, last);
     }
   }
@@ -271,6 +284,15 @@ export class AgentApplications implements SourceSync {
     }
   }
 
+  /** The agent reported a copy that nobody is deleting of what the hub has deleted: it made it of that very word. */
+  alive(key: ResourceKey, uid: string): void {
+    const now = this.#options.read(key);
+    const held = this.#outbox.held(key);
+    if (now?.uid === uid && held?.uid === uid && held.digest === now.digest) {
+      this.#outbox.repeat(key, { uid });
+    }
+  }
+
   /** The agent reported about a copy of what it should have. */
   seen(key: ResourceKey, uid: string): void {
     this.#outbox.seen(key, uid);
@@ -278,6 +300,9 @@ export class AgentApplications implements SourceSync {
 
   peerReported(update: RequestUpdate): string | undefined {
     const { name, namespace = '', uid, principalUid } = update;
+    if (uid !== '') {
+      this.#agentIs = update.digest === undefined ? 'original' : 'ours';
+    }
     if (uid === '' || !this.#isForeign(principalUid)) {
       const place = this.#peer.peerReported(update);
       this.#endParting(name);
@@ -369,6 +394,29 @@ export class AgentApplications implements SourceSync {
     });
   }
 
+  /** What the agent is to have; what it never had, and what is being deleted, may be nothing that it should hear of. */
+  #stateFor(key: ResourceKey): Snapshot<Application> | undefined {
+    const now = this.#options.read(key);
+    if (now === undefined || !this.#isOverAlready(key, now)) {
+      return now;
+    }
+    // It goes as if the agent had said that it is gone.
+    const { namespace, name } = key;
+    const object = { metadata: { namespace, name }, spec: {} };
+    const message = { target: 'application', type: 'delete', resourceId: name, eventId: now.version, object } as const;
+    this.#process({ key, message, delivered: this.#options.delivered(key), terminating: false });
+    return undefined;
+  }
+
+  /**
+   * An agent of argocd-agent makes what it lacks, and deploys it, whether it is being deleted or not. So it hears nothing of a
+   * deletion of what it never had; nor does an agent of unknown kind of what it must not have.
+   */
+  #isOverAlready(key: ResourceKey, { object }: Snapshot<Application>): boolean {
+    const makesIt = this.#agentIs === 'original' || (this.#agentIs === undefined && this.#options.denies(key));
+    return makesIt && isBeingDeleted(object) && !this.#outbox.isHeld(key);
+  }
+
   /** The state to send of what has left, while the agent has a copy of it. */
   #partingState(key: ResourceKey): Snapshot<Application> | undefined {
     const last = this.#parting.lastOf(key);
@@ -433,4 +481,8 @@ export class AgentApplications implements SourceSync {
     const { name, namespace = '', annotations: marks } = message.object.metadata;
     return this.#options.hubKey({ name, namespace, remapped: marks?.[annotations.namespaceRemapped] !== undefined });
   }
+}
+
+function isBeingDeleted({ metadata }: Application): boolean {
+  return metadata.deletionTimestamp !== undefined;
 }

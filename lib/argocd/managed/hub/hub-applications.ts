@@ -313,6 +313,7 @@ export class HubApplications implements HubKind<SourceSync> {
       principalUid: this.#options.principalUid,
       read: (key) => this.#snapshot(agent, key),
       withholds: (key) => this.#withholds(agent, key),
+      denies: (key) => this.#denies(agent, key),
       keys: () => this.#assignments.of(agent),
       count: () => this.#assignments.count(agent),
       left: (key, uid, signal) => this.#left(agent, key, uid, signal),
@@ -364,11 +365,16 @@ export class HubApplications implements HubKind<SourceSync> {
       this.#keepers.set(place, (this.#keepers.get(place) ?? new Set()).add(agent));
       return true;
     }
-    return this.#options.agentOf(hub) === agent && this.#options.permits?.(hub, agent) === false;
+    return this.#denies(agent, key);
   }
 
   #isUndecided(hub: Application): boolean {
     return this.#options.byUrl?.isUndecided(hub) === true;
+  }
+
+  #denies(agent: string, key: ResourceKey): boolean {
+    const hub = this.#view.get(key);
+    return hub !== undefined && this.#options.agentOf(hub) === agent && this.#options.permits?.(hub, agent) === false;
   }
 
   #snapshotOf(hub: Application): Snapshot<Application> {
@@ -539,6 +545,9 @@ export class HubApplications implements HubKind<SourceSync> {
     }
     if (source !== undefined) {
       this.#peers.get(agent)?.seen(report.key, source);
+      if (hub.metadata.deletionTimestamp !== undefined && message.object.metadata.deletionTimestamp === undefined) {
+        this.#peers.get(agent)?.alive(report.key, source);
+      }
     }
     // After a restart the principal requests again what was not reported as finished. This report may be of its end.
     const hasShown = (time: string) => this.#requests.hasShown(hub, keyOf(refOf(hub)), time);

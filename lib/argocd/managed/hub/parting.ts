@@ -21,6 +21,11 @@ export class Parting<Intent> {
     this.#all.set(key.name, places);
   }
 
+  /** The names of all that are parting. */
+  names(): string[] {
+    return [...this.#all.keys()];
+  }
+
   /** The last state; undefined: it is not parting. */
   lastOf(key: ResourceKey): Snapshot<Application> | undefined {
     return this.#of(key)?.last;
