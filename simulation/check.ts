@@ -2,11 +2,12 @@ import { type Application, agentErrorCondition, annotations } from '../lib/argoc
 import { type ObjectRef, refOf } from '../lib/sync/index.ts';
 import type { Collection } from './cluster.ts';
 import { canonical } from './json.ts';
-import { agentNamespace, type Layout, principalNamespace, principalUid } from './layout.ts';
+import { agentNamespace, type Layout, principalNamespace } from './layout.ts';
 import type { Site } from './world.ts';
 
 /**
  * What is not as it should be between the hub and one managed cluster, once all is quiet. What cannot be in step is shown.
+ * @param principalUid the principal's identity: what another one made, and the hub does not have, stays
  * @param isHindered whether the cluster's API server does not let the copies of this name be as they should
  * @param isLeaving whether another cluster has a copy of this that cannot leave: so the hub's object says
  */
@@ -14,6 +15,7 @@ export function differencesOf(
   hub: Collection<Application>,
   { name: agent, cluster }: Site,
   layout: Layout,
+  principalUid: string,
   isHindered: (name: string) => boolean,
   isLeaving: (app: Application) => boolean,
 ): string[] {
@@ -28,7 +30,7 @@ export function differencesOf(
   for (const [name, app] of wanted) {
     const shown = isLeaving(app) ? withoutRemovals(app) : app;
     const copy = managed.get(layout.toLocal(refOf(app)));
-    const differences = differencesOfOne(name, shown, copy);
+    const differences = differencesOfOne(name, shown, copy, principalUid);
     if (!isHindered(app.metadata.name)) {
       problems.push(...differences);
     } else if (differences.length > 0 && !hasError(app) && !(isDeleting(app) && isDeleting(copy))) {
@@ -37,7 +39,9 @@ export function differencesOf(
   }
   for (const copy of managed.list()) {
     const name = placeOf(refOf(copy));
-    const isCopy = copy.metadata.annotations?.[annotations.sourceUid] !== undefined;
+    const { [annotations.sourceUid]: source, [annotations.principalUid]: madeBy = principalUid } =
+      copy.metadata.annotations ?? {};
+    const isCopy = source !== undefined && madeBy === principalUid;
     // There is nothing left to show it on.
     if (isCopy && !wanted.has(name) && !isHindered(copy.metadata.name)) {
       problems.push(`${name}: phantom on the managed cluster`);
@@ -46,11 +50,16 @@ export function differencesOf(
   return problems;
 }
 
-function differencesOfOne(name: string, app: Application, copy: Application | undefined): string[] {
+function differencesOfOne(
+  name: string,
+  app: Application,
+  copy: Application | undefined,
+  principalUid: string,
+): string[] {
   if (app.metadata.deletionTimestamp !== undefined) {
     return [`${name}: still being deleted on the hub`];
   }
-  return copy === undefined ? [`${name}: missing on the managed cluster`] : compare(name, app, copy);
+  return copy === undefined ? [`${name}: missing on the managed cluster`] : compare(name, app, copy, principalUid);
 }
 
 /** It says so itself. */
@@ -70,7 +79,7 @@ export function hasError({ status }: Application): boolean {
   return status?.conditions?.some(({ type }) => type === agentErrorCondition) === true;
 }
 
-function compare(name: string, app: Application, copy: Application): string[] {
+function compare(name: string, app: Application, copy: Application, principalUid: string): string[] {
   const differ = (what: string, hub: unknown, managed: unknown) =>
     canonical(hub) === canonical(managed)
       ? []

@@ -323,10 +323,10 @@ export class Collection<T extends SimulatedObject> {
       deletionTimestamp = this.cluster.time.timestamp(),
     } = before.metadata;
     const finalizers = finalizersFor(options.propagation, present);
-    if (options.propagation === 'Foreground' && !present.includes(foreground)) {
+    const isLeaving = before.metadata.deletionTimestamp !== undefined;
+    if (finalizers.includes(foreground) && !(isLeaving && present.includes(foreground))) {
       this.#collectSoon(ref, before.metadata.uid);
     }
-    const isLeaving = before.metadata.deletionTimestamp !== undefined;
     if (isLeaving && isEqual(present, finalizers)) {
       return;
     }

@@ -1,14 +1,11 @@
 import {
   type Application,
   type ApplicationMessage,
-  annotations,
   isSkipped,
   type Message,
   type PeerConnection,
   type ResyncMessage,
-  resourceListChecksum,
   type SyncStats,
-  specChecksum,
 } from '../lib/argocd/index.ts';
 import { refOf, type StoreChange } from '../lib/sync/index.ts';
 import { Refused } from './cluster.ts';
@@ -26,19 +23,31 @@ interface Line {
   readonly unsent: Message[];
 }
 
-type Outgoing = Omit<ApplicationMessage, 'resourceId' | 'eventId'> | Omit<ResyncMessage, 'resourceId' | 'eventId'>;
+/** An event that has no ids yet. */
+export type Outgoing =
+  | Omit<ApplicationMessage, 'resourceId' | 'eventId'>
+  | Omit<ResyncMessage, 'resourceId' | 'eventId'>;
+
+/** What an agent of either mode needs of its world. */
+export interface GoAgentOptions {
+  readonly store: ClusterStore<Application>;
+  readonly time: VirtualTime;
+  readonly dice: SeededDice;
+  readonly newId: () => string;
+}
 
 /**
- * An autonomous agent that speaks as argocd-agent's does: every change is an event, ordered per `resourceid` only, resent
- * until it is acknowledged; messages are processed one by one, and acknowledged also when they fail, unless the API
- * server did not answer. It knows none of the extensions.
+ * An agent that speaks as argocd-agent's does: events are ordered per `resourceid` only, and resent until they are acknowledged;
+ * messages are processed one by one, and acknowledged also when they fail, unless the API server did not answer. It knows none
+ * of the extensions.
  */
-export class SimulatedGoAgent implements AgentProgram {
-  readonly #store: ClusterStore<Application>;
+export abstract class SimulatedGoAgent implements AgentProgram {
+  protected readonly store: ClusterStore<Application>;
+  /** What its informer has, by name. */
+  protected readonly cache = new Map<string, Application>();
   readonly #time: VirtualTime;
   readonly #dice: SeededDice;
   readonly #newId: () => string;
-  readonly #cache = new Map<string, Application>();
   readonly #lines = new Map<string, Line>();
   readonly #selfWritten = new Set<string>();
   readonly #inbox: Message[] = [];
@@ -47,15 +56,24 @@ export class SimulatedGoAgent implements AgentProgram {
   #hasResynced = false;
   #isTicking = false;
 
-  constructor(options: { store: ClusterStore<Application>; time: VirtualTime; dice: SeededDice; newId: () => string }) {
-    this.#store = options.store;
-    this.#time = options.time;
-    this.#dice = options.dice;
-    this.#newId = options.newId;
+  constructor({ store, time, dice, newId }: GoAgentOptions) {
+    this.store = store;
+    this.#time = time;
+    this.#dice = dice;
+    this.#newId = newId;
   }
 
+  /** Sends what begins the comparison with the principal, on the first connection. */
+  protected abstract resync(): void;
+
+  /** Carries out a message of the principal. */
+  protected abstract process(message: Message): Promise<void>;
+
+  /** Its informer shows a change. */
+  protected abstract changed(change: StoreChange<Application>): void;
+
   start(signal: AbortSignal): void {
-    const unsubscribe = this.#store.subscribe((change) => this.#changed(admitted(change)));
+    const unsubscribe = this.store.subscribe((change) => this.changed(admitted(change)));
     signal.addEventListener('abort', () => {
       unsubscribe();
       this.#connection = undefined;
@@ -70,7 +88,7 @@ export class SimulatedGoAgent implements AgentProgram {
     }
     if (!this.#hasResynced) {
       this.#hasResynced = true;
-      this.#send({ target: 'resourceResync', type: 'request-resource-resync', payload: {} });
+      this.resync();
     }
     this.#tick();
   }
@@ -113,7 +131,7 @@ export class SimulatedGoAgent implements AgentProgram {
       const from = this.#connection;
       let isRetryable = false;
       try {
-        await this.#process(message);
+        await this.process(message);
       } catch (error) {
         isRetryable = !(error instanceof Refused);
       }
@@ -125,80 +143,16 @@ export class SimulatedGoAgent implements AgentProgram {
     this.#isWorking = false;
   }
 
-  async #process(message: Message): Promise<void> {
-    if (message.target === 'resourceResync') {
-      this.#resync(message);
-    } else if (message.target === 'application' && message.type !== 'error') {
-      const { name, annotations: marks } = message.object.metadata;
-      const ref = { namespace: agentNamespace, name };
-      const refresh = marks?.[annotations.refresh];
-      if (message.type === 'spec-update' && refresh !== undefined) {
-        await this.#write(ref, { metadata: { annotations: { [annotations.refresh]: refresh } } });
-      } else if (message.type === 'set-operation') {
-        await this.#write(ref, { operation: message.object.operation });
-      } else if (
-        message.type === 'terminate-operation' &&
-        this.#cache.get(name)?.status?.operationState !== undefined
-      ) {
-        await this.#store.patch(ref, { status: { operationState: { phase: 'Terminating' } } });
-      }
-    }
+  /** Its own write is not sent; what others make of it is. */
+  protected wrote({ metadata: { resourceVersion = '' } }: Application): void {
+    this.#selfWritten.add(resourceVersion);
   }
 
-  /** Its own write is not sent; what Argo CD makes of it is. */
-  async #write(ref: { namespace: string; name: string }, patch: object): Promise<void> {
-    const written = await this.#store.patch(ref, patch as Readonly<Record<string, unknown>>);
-    this.#selfWritten.add(written.metadata.resourceVersion ?? '');
+  protected isOwnWrite({ metadata: { resourceVersion = '' } }: Application): boolean {
+    return this.#selfWritten.has(resourceVersion);
   }
 
-  #resync(message: ResyncMessage): void {
-    if (message.type === 'request-update' && message.payload.kind === 'Application') {
-      const { name, uid, checksum } = message.payload;
-      const local = this.#cache.get(name);
-      if (local === undefined) {
-        const metadata = { namespace: agentNamespace, name, uid, resourceVersion: '' };
-        this.#send({ target: 'application', type: 'delete', object: { metadata, spec: {} } });
-      } else if (specChecksum(local.spec) !== checksum) {
-        this.#send({ target: 'application', type: 'spec-update', object: local });
-      }
-    } else if (message.type === 'request-synced-resource-list') {
-      const all = [...this.#cache.values()].map(({ metadata: { name, uid = '' } }) => ({
-        kind: 'Application',
-        name,
-        uid,
-      }));
-      if (all.length > 0 && resourceListChecksum(all) !== message.payload.checksum) {
-        for (const { name, uid } of all) {
-          const payload = { kind: 'Application', name, uid, namespace: agentNamespace } as const;
-          this.#send({ target: 'resourceResync', type: 'response-synced-resource', payload });
-        }
-      }
-    }
-  }
-
-  #changed({ old, now }: StoreChange<Application>): void {
-    const object = now ?? old;
-    if (object === undefined) {
-      return;
-    }
-    const { name, uid, resourceVersion = '' } = object.metadata;
-    const known = this.#cache.get(name);
-    if (now === undefined) {
-      this.#cache.delete(name);
-      if (known !== undefined) {
-        this.#send({ target: 'application', type: 'delete', object });
-      }
-      return;
-    }
-    this.#cache.set(name, now);
-    if (known?.metadata.uid !== uid) {
-      this.#send({ target: 'application', type: 'create', object });
-    } else if (known?.metadata.resourceVersion !== resourceVersion && !this.#selfWritten.has(resourceVersion)) {
-      this.#send({ target: 'application', type: 'spec-update', object });
-    }
-  }
-
-  #send(event: Outgoing): void {
+  protected send(event: Outgoing): void {
     const metadata = 'object' in event ? event.object.metadata : { name: '', uid: this.#newId(), resourceVersion: '' };
     const resourceId = `${metadata.name}_${metadata.uid}`;
     const message = { ...event, resourceId, eventId: `${resourceId}_${metadata.resourceVersion}` } as Message;

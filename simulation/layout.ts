@@ -11,8 +11,6 @@ import { agentOfUrl } from './cluster-secrets.ts';
 
 /** Where Argo CD is on the hub, which is the principal's namespace too. */
 export const principalNamespace = 'openshift-gitops';
-/** The principal's persistent identity. */
-export const principalUid = 'principal';
 /** Where Argo CD and the agent are on every managed cluster. */
 export const agentNamespace = 'argocd';
 

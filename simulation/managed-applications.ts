@@ -60,18 +60,35 @@ export class ManagedApplications implements Topic {
   }
 
   problems(site: Site): string[] {
-    const { hub, layout } = this.#scene;
+    const { hub, layout, principalUid } = this.#scene;
+    if (site.isGo) {
+      return this.#keptByGo(site);
+    }
     return [
       ...differencesOf(
         hub.of('Application'),
         site,
         layout,
+        principalUid,
         (name) => this.#isHindered(site, name),
         (app) => this.#isLeaving(app),
       ),
       ...this.#operationProblems(site),
       ...this.#noteProblems(site),
     ];
+  }
+
+  /** What it refuses it acknowledges, and so much may be out of step. But what the hub has deleted does not stay. */
+  #keptByGo({ name: agent, cluster }: Site): string[] {
+    const { layout } = this.#scene;
+    return this.#hub.list().flatMap((app) => {
+      const { name, deletionTimestamp } = app.metadata;
+      const copy = cluster.of('Application').get(layout.toLocal(refOf(app)));
+      const stays = copy !== undefined && copy.metadata.deletionTimestamp === undefined;
+      return deletionTimestamp !== undefined && layout.agentOf(app) === agent && stays
+        ? [`${name}: is being deleted on the hub, and stays on the cluster`]
+        : [];
+    });
   }
 
   #isHindered({ cluster }: Site, name: string): boolean {
@@ -182,6 +199,9 @@ export class ManagedApplications implements Topic {
 
   onSite(site: Site): string {
     const cluster = site.cluster.of('Application');
+    if (site.isGo) {
+      return 'nothing';
+    }
     const ref = this.#pick(this.#scene.layout.localNamespaces);
     const { name } = ref;
     const app = cluster.get(ref);

@@ -236,6 +236,13 @@ const mutants: Mutant[] = [
     from: 'if (keeper !== agent && peer !== undefined) {',
     to: 'if (keeper === agent && peer !== undefined) {',
   },
+  {
+    invariant: 'foreign copies stay while an Application is withheld',
+    file: 'sync/outbox.ts',
+    from: '    if (this.#source.withholds?.(entry.key)) {\n      return undefined;\n',
+    to: '    if (this.#source.withholds?.(entry.key)) {\n      return removal(entry, this.#source.read(entry.key));\n',
+    seed: 190,
+  },
 ];
 
 testMutants(mutants, search);

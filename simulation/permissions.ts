@@ -27,22 +27,30 @@ export class Permissions {
   }
 
   /** Calls the listener after each change, until the signal is aborted. */
-  follow(listener: () => void, signal: AbortSignal): void {
+  follow(listener: () => void, signal?: AbortSignal): void {
     this.#listeners.add(listener);
-    signal.addEventListener('abort', () => this.#listeners.delete(listener));
+    signal?.addEventListener('abort', () => this.#listeners.delete(listener));
   }
 
   /** Somebody changes a project on the hub; undefined: nobody does, this time. */
   change(): string | undefined {
-    const { unkind, layout, time } = this.#scene;
+    const { unkind, layout } = this.#scene;
     const name = unkind.strikes('permissions', 0.1) ? unkind.dice.pick(layout.names) : undefined;
     if (name === undefined) {
       return undefined;
     }
-    this.#kept.add(name);
-    this.#tell();
-    time.after(unkind.dice.delay(someMs), () => this.#permit(name));
+    this.#withhold(name);
     return `user on hub: no project admits ${name}`;
+  }
+
+  /** The projects of a hub that was restored keep some names, which they did not before. */
+  restored(): void {
+    const { unkind, layout } = this.#scene;
+    for (const name of unkind.has('permissions') ? layout.names : []) {
+      if (unkind.dice.chance(0.5)) {
+        this.#withhold(name);
+      }
+    }
   }
 
   /** Everything is permitted again. */
@@ -50,6 +58,13 @@ export class Permissions {
     for (const name of this.#kept) {
       this.#permit(name);
     }
+  }
+
+  #withhold(name: string): void {
+    const { unkind, time } = this.#scene;
+    this.#kept.add(name);
+    this.#tell();
+    time.after(unkind.dice.delay(someMs), () => this.#permit(name));
   }
 
   #permit(name: string): void {

@@ -25,8 +25,9 @@ import type { Clock, ObjectRef, Runtime, Store, StoredObject } from '../lib/sync
 import type { SimulatedCluster } from './cluster.ts';
 import { UrlsOfPrincipal } from './cluster-secrets.ts';
 import { type Audit, ClusterStore } from './cluster-store.ts';
-import { SimulatedGoAgent } from './go-agent.ts';
-import { agentNamespace, clusterOf, principalNamespace, principalUid } from './layout.ts';
+import { AutonomousGoAgent } from './go-autonomous-agent.ts';
+import { ManagedGoAgent } from './go-managed-agent.ts';
+import { agentNamespace, clusterOf, principalNamespace } from './layout.ts';
 import { Machine } from './machine.ts';
 import type { AgentProgram } from './network.ts';
 import type { Process, Scene, Site } from './world.ts';
@@ -47,7 +48,8 @@ export function startAgentProgram(
   const applications = new ClusterStore(site.cluster.of('Application'), dice, machine);
   if (site.isGo) {
     const { newId } = commonOptions(scene, site.name).runtime;
-    const program = new SimulatedGoAgent({ store: applications, time: scene.time, dice, newId });
+    const GoAgent = site.mode === 'managed' ? ManagedGoAgent : AutonomousGoAgent;
+    const program = new GoAgent({ store: applications, time: scene.time, dice, newId });
     program.start(stop.signal);
     return { program, machine, stores: [applications], stop };
   }
@@ -130,7 +132,7 @@ export interface SimulatedEngine extends Process<HubSync> {
 
 /** Starts the principal, as `principal/hub-sync.ts` does it. */
 export function startPrincipalProgram(scene: Scene, shared?: SharedHub): SimulatedEngine {
-  const { dice, layout, hub, sites } = scene;
+  const { dice, layout, hub, sites, principalUid } = scene;
   const autonomous = sites.filter(({ mode }) => mode === 'autonomous').map(({ name }) => name);
   const stop = new AbortController();
   const machine = shared?.machine ?? new Machine(scene.time);

@@ -5,6 +5,7 @@ import { AutonomousSites } from './autonomous-sites.ts';
 import { type LastingAnswer, SimulatedCluster } from './cluster.ts';
 import { ClusterSecrets } from './cluster-secrets.ts';
 import { pickOne, SeededDice } from './dice.ts';
+import { ForeignCopies } from './foreign-copies.ts';
 import { byDestination, byNamespace, type Layout } from './layout.ts';
 import { ManagedApplications } from './managed-applications.ts';
 import { ManagedReplicas } from './managed-replicas.ts';
@@ -83,6 +84,8 @@ class World implements Scene {
   readonly everyKind: boolean;
   #quiet = false;
   restarted = false;
+  principalUid = 'principal';
+  readonly foreign: ForeignCopies;
 
   constructor(seed: number, { trace, unkind, hubSide = (scene) => new OnePrincipal(scene) }: HistoryOptions) {
     this.dice = new SeededDice(seed);
@@ -104,7 +107,8 @@ class World implements Scene {
       const cluster = new SimulatedCluster(name, this.time);
       const mode: AgentMode = isMixed && (i === 0 || this.dice.chance(0.5)) ? 'autonomous' : 'managed';
       // Half of the histories with autonomous agents have one of argocd-agent's; it does not know of other kinds here.
-      const isGo = mode === 'autonomous' && i === 0 && !this.everyKind && seed % 8 >= 6;
+      const isGoManaged = this.unkind.has('goManaged') && this.layout === byNamespace && mode === 'managed';
+      const isGo = i === 0 && !this.everyKind && (mode === 'autonomous' ? seed % 8 >= 6 : isGoManaged);
       const site = { name, mode, isGo, cluster };
       this.#workloads.follow(cluster);
       const argoCD = new ArgoCD(cluster.of('Application'), {
@@ -115,6 +119,7 @@ class World implements Scene {
       });
       return { ...site, argoCD, agent: startAgentProgram(this, site), stream: undefined, meddled: false };
     });
+    this.foreign = new ForeignCopies(this, () => this.#workloads.isUserActing);
     this.#topics = [
       new ManagedApplications(this),
       ...(isMixed ? [new AutonomousSites(this)] : []),
@@ -169,7 +174,11 @@ class World implements Scene {
 
   /** What happened and must never happen. */
   get violations(): string[] {
-    return [...this.#hubSide.problems(false), ...(this.unkind.has('workloads') ? this.#workloads.problems : [])];
+    return [
+      ...this.#hubSide.problems(false),
+      ...this.foreign.problems,
+      ...(this.unkind.has('workloads') ? this.#workloads.problems : []),
+    ];
   }
 
   problems(): string[] {

@@ -91,7 +91,7 @@ export class UnkindServers {
     answer: Answer,
     what: { readonly actions: readonly Action[]; readonly name?: string | undefined },
   ): void {
-    if (this.#passing.size >= most) {
+    if (this.#passing.size >= most || this.#losesRefused(cluster)) {
       return;
     }
     const refusal = ({ action, kind, ref }: WriteRequest) =>
@@ -109,11 +109,19 @@ export class UnkindServers {
 
   #lasts(cluster: SimulatedCluster, answer: Answer): string {
     const name = pick(this.#scene, this.#scene.layout.names);
+    if (this.#losesRefused(cluster)) {
+      return 'nothing';
+    }
     this.#lasting.push({ cluster, name, answer });
     cluster.refusals.add(({ action, kind, ref }) =>
       kind === 'Application' && action !== 'delete' && ref.name === name ? new Refused(...answer) : undefined,
     );
     return `${cluster.name}: API server answers writes of ${name} with ${answer.join(' ')} for good`;
+  }
+
+  /** A managed agent of argocd-agent acknowledges what its API server refuses: nobody could expect anything of it then. */
+  #losesRefused(cluster: SimulatedCluster): boolean {
+    return this.#scene.sites.some((site) => site.cluster === cluster && site.isGo && site.mode === 'managed');
   }
 
   /**

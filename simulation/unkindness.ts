@@ -39,6 +39,10 @@ export const ingredients = {
   permissions: 8,
   /** Some Applications name their cluster by the URL of its cluster Secret, which is away for a while. */
   clusterSecrets: 8,
+  /** A principal comes back with another identity, as on a hub that was restored: with other Applications. */
+  newIdentity: 6,
+  /** A managed agent is one of argocd-agent's. */
+  goManaged: 6,
 } as const satisfies Readonly<Record<string, number>>;
 
 /** The name of something that befalls some histories. */
@@ -55,8 +59,11 @@ export class Unkindness {
   constructor(seed: number, only?: readonly Ingredient[]) {
     this.dice = new SeededDice(seed ^ 0x5bd1e995);
     // Later ones have dice of their own: a seed that does not draw them stays the history that it was.
+    const other = new SeededDice(seed ^ 0xdaa66d13);
     const later: { readonly [name in Ingredient]?: SeededDice } = {
-      permissions: new SeededDice(seed ^ 0xdaa66d13),
+      permissions: other,
+      newIdentity: other,
+      goManaged: other,
       clusterSecrets: new SeededDice(seed ^ 0x3c6ef372),
     };
     const drawn = all.filter(([name, oneOf]) => (later[name] ?? this.dice).chance(1 / oneOf)).map(([name]) => name);

@@ -25,6 +25,11 @@ export class Workloads {
     return [...this.#problems].slice(0, most);
   }
 
+  /** Whether what happens now is what a user does. */
+  get isUserActing(): boolean {
+    return this.#isUserActing;
+  }
+
   /** What happens now is what a user does. */
   byUser<R>(act: () => R): R {
     this.#isUserActing = true;

@@ -4,6 +4,7 @@ import { type LastingAnswer, Refused, type SimulatedCluster } from './cluster.ts
 import type { ClusterSecrets } from './cluster-secrets.ts';
 import type { ClusterStore } from './cluster-store.ts';
 import type { SeededDice } from './dice.ts';
+import type { ForeignCopies } from './foreign-copies.ts';
 import type { Layout } from './layout.ts';
 import type { Machine } from './machine.ts';
 import type { AgentProgram, Answering, Stream } from './network.ts';
@@ -55,6 +56,10 @@ export interface Scene {
   readonly everyKind: boolean;
   /** The principal may create namespaces. */
   readonly makesNamespaces: boolean;
+  /** The principal's persistent identity. */
+  principalUid: string;
+  /** What clusters have of a principal that had another one. */
+  readonly foreign: ForeignCopies;
   /** A program, or the storage of a cluster, lost its memory. */
   restarted: boolean;
   trace(line: string): void;
