@@ -118,6 +118,14 @@ describe('what a rendering cannot look up', () => {
     },
   );
 
+  it('is not said by a null, which stands for the default', async () => {
+    const other = { 'hubArgoCD.install': 'principal.enabled=true', 'principal.enabled': 'hubArgoCD.install=false' };
+    for (const [value, set] of Object.entries(other)) {
+      await expect(template(addonChart, '--set', `${set},${value}=null`)).rejects.toThrow(`${value} is auto, and`);
+    }
+    expect(await template(hubArgoCdChart, '--set', 'install=null')).toContain('name: argocd-server\n');
+  });
+
   it('is said by words as by truth values', async () => {
     const text = (enabled: string, ...how: string[]) =>
       template(addonChart, '--set', 'hubArgoCD.install=false', ...how, `principal.enabled=${enabled}`);

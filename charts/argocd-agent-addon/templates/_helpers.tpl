@@ -39,10 +39,10 @@ Whether that image is argocd-agent's own, which needs more rights than this proj
 
 {{/*
 "true" when the release has a principal: it is wanted, and the hub does not have one of somebody else. Without a cluster to look at,
-auto would overwrite that one.
+auto would overwrite that one. A null stands for auto.
 */}}
 {{- define "addon.hasPrincipal" -}}
-{{- $enabled := toString .Values.principal.enabled -}}
+{{- $enabled := kindIs "invalid" .Values.principal.enabled | ternary "auto" (toString .Values.principal.enabled) -}}
 {{- if and (eq $enabled "auto") (not (lookup "v1" "Namespace" "" "kube-system")) -}}
 {{- fail "principal.enabled is auto, and this rendering cannot look at the hub: set principal.enabled to \"true\" if the hub has no principal, or has that of this chart, or to \"false\" if it has another one, such as that of argocd-operator (with helm, --dry-run=server looks)" -}}
 {{- end -}}

@@ -39,10 +39,13 @@ true
 {{/*
 "true" when this release installs Argo CD. auto: it has installed it before, or there is no trace of another one:
 no Deployment of Argo CD in the namespace and no Application CRD of somebody else. Without a cluster to look at, both answers could
-do harm.
+do harm. Nothing is said: auto within argocd-agent-addon, whose default a null removes; true for this chart alone.
 */}}
 {{- define "hub.install" -}}
-{{- $install := toString .Values.install -}}
+{{- $install := .Values.install | toString -}}
+{{- if has $install (list "" "<nil>") -}}
+{{- $install = ternary "true" "auto" .Chart.IsRoot -}}
+{{- end -}}
 {{- if eq $install "true" -}}
 true
 {{- else if eq $install "auto" -}}
