@@ -7,6 +7,7 @@ import { addonChart, agentChart, hubArgoCdChart, principalChart, pullChart } fro
 interface Schema {
   properties?: Record<string, Schema>;
   additionalProperties?: unknown;
+  propertyNames?: { enum?: string[] };
 }
 
 /** The dotted paths of all values; lists and maps that are empty are values themselves. */
@@ -52,4 +53,23 @@ describe("the chart's documentation", () => {
       expect(unknown).toEqual([]);
     },
   );
+
+  it.each([addonChart, agentChart, principalChart, pullChart, hubArgoCdChart])(
+    'says which names are known where %s refuses one',
+    (chart) => {
+      const schema = JSON.parse(readFileSync(join(chart, 'values.schema.json'), 'utf8')) as Schema;
+      for (const { path, closed } of closedIn(schema)) {
+        expect(closed.propertyNames?.enum, path).toEqual(Object.keys(closed.properties ?? {}));
+      }
+    },
+  );
 });
+
+/** The objects of a schema that admit no other properties than theirs. */
+function closedIn(schema: Schema, path = ''): { path: string; closed: Schema }[] {
+  const isClosed = schema.additionalProperties === false && schema.properties !== undefined;
+  const below = Object.entries(schema).flatMap(([key, value]) =>
+    typeof value === 'object' && value !== null ? closedIn(value as Schema, `${path}/${key}`) : [],
+  );
+  return [...(isClosed ? [{ path, closed: schema }] : []), ...below];
+}
