@@ -1,5 +1,5 @@
 # The verbs that one tries first, each a script of package.json.
-.PHONY: help build test testall unit integration e2e lint fix demo run image docs bench release clean
+.PHONY: help build test testall unit integration e2e lint fix demo run install image docs bench release clean
 
 help: ## this list
 	@grep -E '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /\1\t/' | expand -t 14
@@ -33,6 +33,9 @@ demo: ## a hub and two clusters on this machine
 	npm run demo
 
 run: demo ## the same as demo
+
+install: ## the GitOpsCluster CRD of this version, on the hub of kubectl's current context
+	kubectl apply --server-side --force-conflicts -f charts/argocd-agent-addon/crds
 
 image: ## the image, with docker, podman or buildah
 	npm run image

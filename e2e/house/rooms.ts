@@ -116,6 +116,8 @@ export const testbedRooms: Rooms = {
   recordings: [],
   interop: ['live', 'node', 'pair', 'peer', 'random', 'recordings', 'redis', 'testbed', 'tools'],
   upgrade: ['chaos', 'fleet', 'hub', 'live', 'node', 'ocm', 'pair', 'random', 'testbed', 'tools'],
+  // Charts, brought by every tool to every kind of cluster.
+  surroundings: ['argocd', 'fleet', 'git', 'hub', 'live', 'node', 'testbed', 'tools', 'upgrade'],
   monitoring: ['testbed'],
   demo: ['argocd', 'fleet', 'git', 'node', 'ocm', 'programs', 'provider', 'testbed', 'tools'],
   matrix: ['tools'],

@@ -34,6 +34,8 @@ export function withoutHub(chart: string): string[] {
 export interface HelmOptions {
   /** Kubeconfig of the cluster; none for commands that need none. */
   kubeconfig?: string;
+  /** Helm 3, whatever `HELM_VERSION` is. */
+  major?: 3;
   signal?: AbortSignal;
 }
 
@@ -53,8 +55,8 @@ export class HelmError extends Error {
  * @throws HelmError when it fails
  */
 export async function helm(args: readonly string[], options: HelmOptions = {}): Promise<string> {
-  const tool = await toolPath('helm');
-  const { signal, kubeconfig = '/dev/null' } = options;
+  const { signal, kubeconfig = '/dev/null', major } = options;
+  const tool = await toolPath(major === 3 ? 'helm-3' : 'helm');
   try {
     const { stdout } = await run(tool, [...args], {
       env: { ...process.env, KUBECONFIG: kubeconfig },

@@ -87,7 +87,10 @@ describe('the chart of the basic pull model', () => {
   it('has no empty specification: server-side apply makes null of one whose last field was taken away', async () => {
     const specOf = async (values: object) => named(await render({ ...values }), 'Placement', 'app-placement').spec;
     expect(await specOf({})).toEqual({ predicates: [] });
-    expect(await specOf({ 'placement.spec': { numberOfClusters: 3 } })).toEqual({ predicates: [], numberOfClusters: 3 });
+    expect(await specOf({ 'placement.spec': { numberOfClusters: 3 } })).toEqual({
+      predicates: [],
+      numberOfClusters: 3,
+    });
     expect(await specOf({ 'placement.spec': { predicates: [{}] } })).toEqual({ predicates: [{}] });
   });
 

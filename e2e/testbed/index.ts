@@ -25,6 +25,7 @@ export { Authority, type CertificateSubject, type ClusterKeyPair } from './pki.t
 export { freePort } from './ports.ts';
 export { type ProcessExit, SpawnError, type SpawnOptions, type SupervisedProcess, spawnSupervised } from './process.ts';
 export { Program } from './program.ts';
+export { playKubelet } from './stand-in-kubelet.ts';
 export { saveStorage } from './storage.ts';
 export { spawnTalker, type TalkerOptions } from './talker.ts';
 export { startTestbed, type Testbed, type TestbedOptions } from './testbed.ts';

@@ -1,4 +1,4 @@
-import { Informer, type KubeClient, type Pod, pods } from '../../../lib/kube/index.ts';
+import { Informer, type KubeClient, type Pod, pods } from '../../lib/kube/index.ts';
 
 /**
  * Says of every pod that it runs and is ready, and of the pods of Jobs and tests that they have succeeded. Nothing runs.

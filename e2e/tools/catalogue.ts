@@ -58,6 +58,8 @@ export const catalogue = {
     ...helm(4, 'v4.2.4'),
     choice: { variable: 'HELM_VERSION', versions: { '3': helm(3, 'v3.21.4') } },
   },
+  // For tests that install with both.
+  'helm-3': helm(3, 'v3.21.4'),
   kustomize: { folder: 'kubernetes-1.36', goPackage: 'sigs.k8s.io/kustomize/kustomize/v5', seconds: 5 },
   argocd: {
     folder: 'kubernetes-1.34',

@@ -1,2 +1,2 @@
 /** The version before this one. */
-export { findVersionBefore, type VersionBefore } from './version-before.ts';
+export { checkOut, findVersionBefore, revisionHas, type VersionBefore } from './version-before.ts';

@@ -1,4 +1,4 @@
-import { execFile, spawnSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { chmod, mkdir, rename, rm, writeFile } from 'node:fs/promises';
@@ -6,7 +6,7 @@ import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { type ImageRecipe, projectImage, sourceImage } from '../node/index.ts';
 import { cacheFolder, withFileLock } from '../tools/index.ts';
-import { findVersionBefore } from './version-before.ts';
+import { checkOut, findVersionBefore, revisionHas } from './version-before.ts';
 
 const run = promisify(execFile);
 /** This working tree. */
@@ -28,11 +28,7 @@ export const sincePrevious = `since ${revision ?? 'the version before'}`;
 
 /** Whether the version before has a file. False when there is none. */
 export function previousHas(path: string): boolean {
-  if (revision === undefined) {
-    return false;
-  }
-  const { status } = spawnSync('git', ['cat-file', '-e', `${revision}:${path}`], { cwd: projectFolder });
-  return status === 0;
+  return revision !== undefined && revisionHas(projectFolder, revision, path);
 }
 
 let prepared: Promise<PreviousVersion> | undefined;
@@ -65,7 +61,7 @@ async function prepare(): Promise<PreviousVersion> {
     }
     const unfinished = `${folder}-${randomUUID()}`;
     try {
-      await checkOut(commit, unfinished);
+      await checkOut(projectFolder, commit, unfinished);
       await install(unfinished);
       await rename(unfinished, folder);
     } finally {
@@ -85,17 +81,6 @@ async function commitOf(name: string): Promise<string> {
     throw new Error(`PREVIOUS=${name}: this repository has no such revision (a shallow clone has no history)`, {
       cause,
     });
-  }
-}
-
-async function checkOut(commit: string, folder: string): Promise<void> {
-  const archive = `${folder}.tar`;
-  await mkdir(folder);
-  try {
-    await run('git', ['archive', '--output', archive, commit], { cwd: projectFolder });
-    await run('tar', ['-x', '-f', archive, '-C', folder]);
-  } finally {
-    await rm(archive, { force: true });
   }
 }
 

@@ -1,4 +1,8 @@
-import { spawnSync } from 'node:child_process';
+import { execFile, spawnSync } from 'node:child_process';
+import { mkdir, rm } from 'node:fs/promises';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
 
 /** Which version is the one before, as a revision of this repository; else what would give one. */
 export type VersionBefore =
@@ -41,4 +45,26 @@ export function findVersionBefore(folder: string, asked = process.env.PREVIOUS):
 function startOfWeek(seconds: number): number {
   const [day, week] = [86_400, 7 * 86_400];
   return Math.floor((seconds + 3 * day) / week) * week - 3 * day;
+}
+
+/** Whether a revision of the repository at `project` has a file. */
+export function revisionHas(project: string, revision: string, path: string): boolean {
+  return spawnSync('git', ['cat-file', '-e', `${revision}:${path}`], { cwd: project }).status === 0;
+}
+
+/** Takes a commit of the repository around `project` out of Git, into a new folder: all of it, or some paths. */
+export async function checkOut(
+  project: string,
+  commit: string,
+  folder: string,
+  paths: readonly string[] = [],
+): Promise<void> {
+  const archive = `${folder}.tar`;
+  await mkdir(folder);
+  try {
+    await run('git', ['archive', '--output', archive, commit, ...paths], { cwd: project });
+    await run('tar', ['-x', '-f', archive, '-C', folder]);
+  } finally {
+    await rm(archive, { force: true });
+  }
 }

@@ -19,17 +19,30 @@ const utilities = new Set([
 ]);
 
 const helmFlags = new Set([
-  ...['--create-namespace', '--namespace', '--output', '--reset-then-reuse-values', '--set', '--values'],
+  ...['--create-namespace', '--namespace', '--no-hooks', '--output', '--reset-then-reuse-values', '--set', '--values'],
 ]);
 const kubectlVerbs = new Set([
-  ...['annotate', 'apply', 'config', 'delete', 'describe', 'get', 'label', 'logs', 'patch', 'port-forward', 'rollout'],
+  ...[
+    'annotate',
+    'apply',
+    'config',
+    'create',
+    'delete',
+    'describe',
+    'get',
+    'label',
+    'logs',
+    'patch',
+    'port-forward',
+    'rollout',
+  ],
   ...['scale', 'wait'],
 ]);
 /** Kinds that the commands name, with the forms that the API servers take. */
 const kinds = new Set([
   ...['application', 'configmap', 'deploy', 'deployment', 'deployments', 'events', 'gitopsclusters', 'managedcluster'],
   ...['managedclusteraddon', 'managedclusteraddons', 'manifestworks', 'pods', 'secret', 'secrets', 'service'],
-  ...['statefulset', 'configmaps'],
+  ...['statefulset', 'configmaps', 'clusterrolebindings', 'namespace'],
 ]);
 
 /** What is wrong with a command, in words; undefined when nothing is. */
@@ -107,7 +120,7 @@ function problemOfTestRun(args: readonly string[]): string | undefined {
 }
 
 function problemOfHelm([verb = '', ...args]: readonly string[]): string | undefined {
-  if (!['get', 'install', 'rollback', 'test', 'uninstall', 'upgrade'].includes(verb)) {
+  if (!['get', 'install', 'rollback', 'template', 'test', 'uninstall', 'upgrade'].includes(verb)) {
     return `helm ${verb} is not known here`;
   }
   const unknown = args.filter((one) => one.startsWith('-')).find((one) => !helmFlags.has(one.split('=')[0] ?? ''));
@@ -152,7 +165,7 @@ function problemOfKubectl(given: readonly string[]): string | undefined {
     return `nobody knows the label or annotation ${strange}`;
   }
   const file = rest[rest.findIndex((one) => one === '-f' || one === '-k') + 1] ?? '';
-  if (verb === 'apply') {
+  if (verb === 'apply' || rest[0] === '-f') {
     return file.includes('/') ? missingFile([file]) : undefined;
   }
   if (['config', 'logs', 'rollout'].includes(verb)) {

@@ -2,13 +2,12 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, expect, test } from 'vitest';
-import { borrowCluster, type SharedCluster } from '../../e2e/testbed/index.ts';
+import { borrowCluster, playKubelet, type SharedCluster } from '../../e2e/testbed/index.ts';
 import { reasonNotToRun } from './not-run.ts';
 import { commandPages } from './pages.ts';
 import { linesByScene, type PageScene } from './scenes.ts';
 import { type ShellLine, shellLines } from './shell.ts';
 import { ReaderFolder } from './testing/reader-folder.ts';
-import { playKubelet } from './testing/stand-in-kubelet.ts';
 
 // The commands of the pages, as they stand there, in bash, against real API servers. `PAGE=docs/install.md` runs one page.
 

@@ -94,6 +94,13 @@ export const scenes: readonly PageScene[] = [
   { page: 'docs/install.md', from: installAddOn.slice(0, 30) },
   {
     page: 'docs/install.md',
+    from: 'kubectl create namespace open-cluster-management-agent-addon',
+    // The hub has no Argo CD.
+    first: ['kubectl delete crd applications.argoproj.io applicationsets.argoproj.io appprojects.argoproj.io'],
+  },
+  { page: 'docs/install.md', from: 'helm upgrade argocd-agent-addon', first: [installAddOn] },
+  {
+    page: 'docs/install.md',
     from: `${installAddOn} --set image=`,
   },
   {
