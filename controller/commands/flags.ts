@@ -100,6 +100,11 @@ export const uninstallFlags = {
     usage:
       'delete nothing: the clusters keep everything, and the GitOpsCluster can later be deleted without the controller',
   }),
+  hook: boolFlag({
+    env: 'UNINSTALL_HOOK',
+    usage:
+      'it is the Job of the chart: leave a GitOpsCluster alone that kubectl has applied, because kubectl starts the Job at once',
+  }),
   timeout: durationFlag({ usage: 'maximum time to wait until its clusters are detached', default: 300_000 }),
 };
 

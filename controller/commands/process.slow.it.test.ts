@@ -176,6 +176,19 @@ test('uninstall leaves no GitOpsCluster behind without a controller', async () =
   await until('it to be held', async () => (await hub.client.get(gitOpsClusters, key))?.metadata.finalizers?.length);
 });
 
+test('uninstall as a hook leaves alone what kubectl has applied, which started the hook with the rest', async () => {
+  const key = { namespace: 'argocd', name: 'fleet' };
+  const { metadata, spec } = (await hub.client.get(gitOpsClusters, key)) ?? {};
+  const applied = { metadata: { ...key, annotations: { from: 'a rendering' } }, spec } as never;
+  await hub.client.apply(gitOpsClusters, applied, { fieldManager: 'kubectl', force: true });
+  const args = ['uninstall', '--namespace=argocd', '--name=fleet', '--timeout=120s'];
+  const hook = await program('hook', args, { UNINSTALL_HOOK: 'true' });
+  expect(await hook.exited).toMatchObject({ code: 0 });
+  expect(await hook.log()).toContain('GitOpsCluster argocd/fleet was applied by kubectl, which knows no hooks');
+  const left = (await hub.client.get(gitOpsClusters, key))?.metadata;
+  expect([left?.uid, left?.deletionTimestamp]).toEqual([metadata?.uid, undefined]);
+});
+
 test('uninstall waits until the controller has cleaned up', async () => {
   const uninstall = await program('uninstall', ['uninstall', '--namespace=argocd', '--name=fleet', '--timeout=120s']);
   await fixture.endCleanUp('c1');

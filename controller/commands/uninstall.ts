@@ -33,6 +33,12 @@ export const uninstallCommand = command({
     const who = `GitOpsCluster ${keyOf(target.key)}`;
     const deadline = Date.now() + flags.timeout;
     try {
+      if (flags.hook && isOfKubectl(await client.get(gitOpsClusters, target.key, signal))) {
+        stdout(
+          `${who} was applied by kubectl, which knows no hooks: it is left alone. Render the chart with --no-hooks, and delete the GitOpsCluster yourself before the controller\n`,
+        );
+        return;
+      }
       await refuseOthers(target);
       if (keeps) {
         await retain(target);
@@ -62,6 +68,16 @@ export const uninstallCommand = command({
     }
   },
 });
+
+/** Whether kubectl has applied an object from a rendering: Helm marks what it installs, and Argo CD applies by itself. */
+function isOfKubectl(object: GitOpsCluster | undefined): boolean {
+  const { annotations = {}, managedFields = [] } = object?.metadata ?? {};
+  const managers = managedFields.map((one) => (one as { manager?: string }).manager ?? '');
+  return (
+    !('meta.helm.sh/release-name' in annotations) &&
+    managers.some((manager) => manager === 'kubectl' || manager === 'kubectl-client-side-apply')
+  );
+}
 
 /** Fails when there are other GitOpsClusters: their deletion needs the controller. */
 async function refuseOthers({ client, key, signal }: Target): Promise<void> {
