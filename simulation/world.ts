@@ -4,7 +4,6 @@ import { type LastingAnswer, Refused, type SimulatedCluster } from './cluster.ts
 import type { ClusterSecrets } from './cluster-secrets.ts';
 import type { ClusterStore } from './cluster-store.ts';
 import type { SeededDice } from './dice.ts';
-import type { ForeignCopies } from './foreign-copies.ts';
 import type { Layout } from './layout.ts';
 import type { Machine } from './machine.ts';
 import type { AgentProgram, Answering, Stream } from './network.ts';
@@ -59,7 +58,7 @@ export interface Scene {
   /** The principal's persistent identity. */
   principalUid: string;
   /** What clusters have of a principal that had another one. */
-  readonly foreign: ForeignCopies;
+  readonly foreign: { begin(sites: readonly Site[]): void };
   /** A program, or the storage of a cluster, lost its memory. */
   restarted: boolean;
   trace(line: string): void;
