@@ -148,19 +148,18 @@ export class DeployingArgoCd {
     }
   }
 
+  /** A cluster that has been here before was restored since: Argo CD forgets what it had with the Secret. */
   async #mayDeployTo({ server, ca, issueCertificate }: SharedCluster): Promise<void> {
     const { certificate, key } = await issueCertificate({ commonName: 'argo-cd', organizations: ['system:masters'] });
     const base64 = (text: string) => Buffer.from(text).toString('base64');
     const tlsClientConfig = { caData: base64(ca), certData: base64(certificate), keyData: base64(key) };
     const name = `cluster-${new URL(server).port}`;
-    await this.#cluster.client.apply(
-      secrets,
-      {
-        metadata: { namespace, name, labels: { 'argocd.argoproj.io/secret-type': 'cluster' } },
-        stringData: { name, server, config: JSON.stringify({ tlsClientConfig }) },
-      },
-      { fieldManager: 'test', force: true },
-    );
+    const { client } = this.#cluster;
+    await client.delete(secrets, { namespace, name });
+    await client.create(secrets, {
+      metadata: { namespace, name, labels: { 'argocd.argoproj.io/secret-type': 'cluster' } },
+      stringData: { name, server, config: JSON.stringify({ tlsClientConfig }) },
+    });
   }
 
   /** The Git repository with a chart. */

@@ -55,16 +55,18 @@ const titleOf = (row: Record<keyof typeof columns, string>) =>
 const { revision } = findVersionBefore(root);
 const hadBefore = (chart: string) =>
   revision !== undefined && revisionHas(root, revision, `charts/${chart}/Chart.yaml`);
-/** Rows that failed and are not explained yet: Argo CD's first sync of the hub's chart, whose hooks come before everything else. */
-const open = ({ chart, tool, place }: Record<keyof typeof columns, string>) =>
-  chart === 'argocd-agent-addon' && tool === 'Argo CD' && ['plain', 'quota of limits'].includes(place);
+/**
+ * Rows that fail and are not mended: Argo CD takes a CRD of the hub's chart that is not established yet for failed, and ends the sync,
+ * which its users repeat. They are tried when SURROUNDINGS names them.
+ */
+const open = ({ chart, tool }: Record<keyof typeof columns, string>) =>
+  chart === 'argocd-agent-addon' && tool === 'Argo CD';
 const isPossible = (row: Record<keyof typeof columns, string>) =>
-  !open(row) &&
-  (row.begin !== before ||
-    (![chartOf(row.chart), placeOf(row.place)].some((one) => one.refusesBefore) && hadBefore(row.chart)));
+  row.begin !== before ||
+  (![chartOf(row.chart), placeOf(row.place)].some((one) => one.refusesBefore) && hadBefore(row.chart));
 const rows = wish
   ? allRows().filter((row) => isPossible(row) && (wish === 'all' || titleOf(row).includes(wish)))
-  : coveringTable(columns, isPossible);
+  : coveringTable(columns, isPossible).filter((row) => !open(row));
 
 function allRows() {
   const { chart, place, tool, begin } = columns;
@@ -104,10 +106,8 @@ afterAll(async () => {
   await (await started)?.stop();
   await pool?.stop();
   await rm(folder, { recursive: true, force: true });
-  const left = allRows()
-    .filter(open)
-    .map((row) => `open ${titleOf(row)}`);
-  console.log(['What was tried:', ...results.sort(), ...left].join('\n'));
+  const left = wish ? [] : coveringTable(columns, isPossible).filter(open);
+  console.log(['What was tried:', ...results.sort(), ...left.map((row) => `open ${titleOf(row)}`)].join('\n'));
 });
 
 describe('a chart', { timeout: 400_000 }, () => {
