@@ -92,7 +92,15 @@ export class DeployingArgoCd {
         syncPolicy: { syncOptions: ['CreateNamespace=true'] },
       };
       const info = [{ name: 'run', value: `${runs}` }];
-      const operation = { sync: { prune: true }, info, initiatedBy: { username: 'test' } };
+      // Argo CD's API server adds the options of the Application; nobody adds them to an operation that is written directly.
+      const { syncOptions } = spec.syncPolicy;
+      const operation = {
+        sync: { prune: true, syncOptions },
+        // As docs/install.md says.
+        retry: { limit: 5, backoff: { duration: '1s', maxDuration: '10s' } },
+        info,
+        initiatedBy: { username: 'test' },
+      };
       const finalizers = ['resources-finalizer.argocd.argoproj.io'];
       await (runs === 1
         ? client.create(fleetApplications, { metadata: { ...key, finalizers }, spec, operation } as never)
