@@ -31,7 +31,10 @@ const unit: TestOptions = {
   // Vitest leaves a core free, which is one of two on a small machine.
   maxWorkers: availableParallelism(),
 };
+/** Programs in Go take a fifth less CPU for some more memory. */
+const env = { GOGC: '400' };
 const integration: TestOptions = {
+  env,
   isolate: false,
   globalSetup: ['e2e/programs/setup.ts', 'e2e/hub/pool-setup.ts'],
   testTimeout: 180_000,
@@ -39,6 +42,7 @@ const integration: TestOptions = {
   maxWorkers: 2,
 };
 const e2e: TestOptions = {
+  env,
   globalSetup: 'e2e/programs/setup.ts',
   // Longer than the longest waits in a test: those say what was not as expected.
   testTimeout: 900_000,

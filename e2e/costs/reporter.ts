@@ -11,9 +11,11 @@ interface Cost {
   /** See `TaskMeta.cpuSeconds`. */
   readonly cpu: number;
   readonly tests: readonly string[];
+  /** Those that took seconds: with what was waited for. Seconds. */
+  readonly waits: readonly { readonly what: string; readonly wall: number }[];
 }
 
-/** Prints the dearest test files at the end of a run; with `TEST_COSTS=<file>` it writes what all files took there, as JSON. */
+/** Prints the dearest test files and the longest waits at the end of a run; with `TEST_COSTS=<file>` it writes what all files took there, as JSON. */
 export default class CostsReporter implements Reporter {
   onInit(): void {
     try {
@@ -31,6 +33,12 @@ export default class CostsReporter implements Reporter {
       process.stdout.write(
         `\n The ${shown} dearest of ${costs.length} test files: seconds, and of those the CPU's\n${lines.join('\n')}\n\n`,
       );
+      const waits = costs
+        .flatMap(({ file, waits }) => waits.map((wait) => ({ file, ...wait })))
+        .sort((one, other) => other.wall - one.wall)
+        .slice(0, shown)
+        .map(({ wall, file, what }) => `${inSeconds(wall)}  ${file}: ${what.replace(/\s+/g, ' ').slice(0, 80)}`);
+      process.stdout.write(` The longest waits: seconds\n${waits.join('\n')}\n\n`);
     }
   }
 }
@@ -50,5 +58,6 @@ function costOf(module: TestModule): Cost {
     wall: (duration + collectDuration + setupDuration + environmentSetupDuration) / 1000,
     cpu: module.meta().cpuSeconds ?? 0,
     tests: [...module.children.allTests()].map((test) => `${test.fullName}: ${test.result().state}`),
+    waits: (module.meta().waits ?? []).map(({ what, ms }) => ({ what, wall: ms / 1000 })),
   };
 }

@@ -1,3 +1,5 @@
+import { channel } from 'node:diagnostics_channel';
+
 /** How long a wait may take and what helps to understand it when it was in vain. */
 export interface UntilOptions {
   /** Milliseconds; 120 s unless set. A busy machine needs time, so a test sets this only to wait longer. */
@@ -13,6 +15,16 @@ export type Check = (() => boolean | Promise<boolean>) | (() => void | Promise<v
 
 type Awaitable<T> = T | Promise<T>;
 type Nothing = undefined | null | false;
+
+/** A wait that has come to its end, as {@link waits} tells it. */
+export interface Wait {
+  /** What was waited for. */
+  readonly what: string;
+  readonly ms: number;
+}
+
+/** Where each wait is told of, a {@link Wait}, so that a test run can say which were long. */
+export const waits = channel('until');
 
 const patienceMs = 120_000;
 // Kept here because a test may have replaced the global timers by fake ones.
@@ -53,6 +65,7 @@ export async function until(
     try {
       const value = await ask();
       if (isAnswer(value)) {
+        waits.publish({ what: what ?? `${ask}`, ms: now() - begin } satisfies Wait);
         return value;
       }
     } catch (error) {
@@ -66,7 +79,7 @@ export async function until(
     }
     // A tenth of the time waited, so that a quick answer is seen at once; longer where asking itself is costly.
     const took = now() - asked;
-    await pause(Math.max(1, Math.min(25, elapsed / 10), Math.min(200, took)), signal);
+    await pause(Math.max(1, Math.min(100, elapsed / 10), Math.min(400, 2 * took)), signal);
   }
 }
 
