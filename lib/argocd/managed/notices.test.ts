@@ -3,8 +3,8 @@ import { hubApplication, Lab } from '../testing/lab.ts';
 
 const ref = { namespace: 'a', name: 'shop' };
 
-function warnings(lab: Lab): string[] {
-  const conditions = lab.hub.objects.get(ref)?.status?.conditions ?? [];
+function warnings(lab: Lab, at = ref): string[] {
+  const conditions = lab.hub.objects.get(at)?.status?.conditions ?? [];
   return conditions.filter(({ type }) => type === 'AgentWarning').map(({ message }) => message);
 }
 
@@ -34,6 +34,20 @@ test('an Application that no agent deploys has the reason as a condition, once i
   applications.permissionsChanged({ projects: (name) => name === 'default' });
   await lab.run(1_000);
   expect(warnings(lab)).toEqual([]);
+});
+
+test('each has lasted for as long when it is told of, whoever came before it', async () => {
+  const lab = new Lab();
+  lab.principal({ notice: () => 'there is no agent named a' });
+  const later = { namespace: 'a', name: 'later' };
+  lab.hub.objects.create(hubApplication({}));
+  await lab.run(10_000);
+  lab.hub.objects.create(hubApplication(later));
+  await lab.run(29_900);
+  expect(warnings(lab)).toHaveLength(1);
+  expect(warnings(lab, later)).toEqual([]);
+  await lab.run(1_000);
+  expect(warnings(lab, later)).toHaveLength(1);
 });
 
 test('what passes by itself is not written', async () => {

@@ -29,6 +29,8 @@ export interface HubWarningsOptions {
 
 /** An agent may be away for this long before its absence is reported. */
 const graceMs = 30_000;
+/** Applications that nobody deploys are looked through at most this often. */
+const leastShowingMs = 1_000;
 /** Departures that are remembered. */
 const mostDepartures = 10_000;
 const retry: RetryDelays = { baseMs: 500, factor: 2, capMs: 60_000, jitter: 1 };
@@ -157,26 +159,31 @@ export class HubWarnings {
       this.#unserved.delete(id);
     } else if (entry === undefined) {
       this.#unserved.set(id, { ref, since: this.#options.runtime.clock.now(), isShown: false });
-      this.#showLater();
+      this.#showLater(graceMs);
     } else if (entry.isShown) {
       this.#look(ref);
     }
   }
 
-  #showLater(): void {
+  #showLater(ms: number): void {
     if (this.#cancelShowing !== undefined || this.#stop.signal.aborted) {
       return;
     }
     const { clock } = this.#options.runtime;
-    this.#cancelShowing = clock.after(graceMs, () => {
+    this.#cancelShowing = clock.after(ms, () => {
       this.#cancelShowing = undefined;
+      // In the order in which they came.
       for (const entry of this.#unserved.values()) {
-        if (!entry.isShown && clock.now() >= entry.since + graceMs) {
-          entry.isShown = true;
-          this.#look(entry.ref);
-        } else if (!entry.isShown) {
-          this.#showLater();
+        const left = entry.since + graceMs - clock.now();
+        if (entry.isShown) {
+          continue;
         }
+        if (left > 0) {
+          this.#showLater(Math.max(left, leastShowingMs));
+          return;
+        }
+        entry.isShown = true;
+        this.#look(entry.ref);
       }
     });
   }
