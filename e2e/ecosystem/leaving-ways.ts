@@ -6,7 +6,7 @@ import { teams } from './leaving-scene.ts';
 export type Kind = 'copy' | 'taken over' | 'autonomous';
 
 /** When the two sides learn of it. */
-export const orders = ['connected', 'agent away', 'principal restarts', 'both restart', 'agent in the middle'] as const;
+export const orders = ['connected', 'both restart', 'agent in the middle', 'agent away', 'principal restarts'] as const;
 /** One of them. */
 export type Order = (typeof orders)[number];
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, onTestFailed, test } from 'vitest';
-import { until } from '../../lib/base/testing.ts';
+import { effort, until } from '../../lib/base/testing.ts';
 import { configMaps } from '../../lib/kube/index.ts';
 import {
   type ArgoObject,
@@ -253,7 +253,8 @@ async function exceptions(cells: readonly Cell[], of: (outcome: Outcome) => unkn
   });
 }
 
-test.each(orders)(
+// In the second one both are away, as in the last two one of them is.
+test.each(orders.slice(0, effort(3, orders.length)))(
   '%s: a workload goes only if the last state of its Application asks for it',
   async (order) => {
     const cells = cellsOf(order);

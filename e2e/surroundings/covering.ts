@@ -6,24 +6,24 @@ export type RowOf<C extends Columns> = { readonly [K in keyof C]: C[K][number] }
 
 /**
  * The shortest table that a greedy choice finds in which every two values of different columns stand together in some row, as
- * far as a possible row has both. The same columns give the same table.
+ * far as a possible row has both. Its first rows have each value. The same columns give the same table.
  */
 export function coveringTable<C extends Columns>(columns: C, isPossible: (row: RowOf<C>) => boolean): RowOf<C>[] {
   const possible = product(Object.entries(columns))
     .map((entries) => Object.fromEntries(entries) as RowOf<C>)
     .filter(isPossible)
-    .map((row) => ({ row, pairs: pairsOf(row) }));
-  const open = new Set(possible.flatMap(({ pairs }) => pairs));
+    .map((row) => ({ row, parts: [...valuesOf(row), ...pairsOf(row)] }));
+  const open = new Set(possible.flatMap(({ parts }) => parts));
   const table: RowOf<C>[] = [];
   while (open.size > 0) {
-    const gains = possible.map(({ pairs }) => pairs.filter((pair) => open.has(pair)).length);
+    const gains = possible.map(({ parts }) => parts.filter((part) => open.has(part)).length);
     const best = possible[gains.indexOf(Math.max(...gains))];
     if (best === undefined) {
       break;
     }
     table.push(best.row);
-    for (const pair of best.pairs) {
-      open.delete(pair);
+    for (const part of best.parts) {
+      open.delete(part);
     }
   }
   return table;
@@ -31,9 +31,12 @@ export function coveringTable<C extends Columns>(columns: C, isPossible: (row: R
 
 /** Every two values of a row, in words. */
 export function pairsOf(row: Readonly<Record<string, string>>): string[] {
-  const values = Object.entries(row).map(([column, value]) => `${column}: ${value}`);
+  const values = valuesOf(row);
   return values.flatMap((one, index) => values.slice(index + 1).map((other) => `${one}, ${other}`));
 }
+
+const valuesOf = (row: Readonly<Record<string, string>>) =>
+  Object.entries(row).map(([column, value]) => `${column}: ${value}`);
 
 type Entry = readonly [column: string, value: string];
 
