@@ -43,12 +43,17 @@ interface Sides {
   readonly layout: Layout;
   /** Messages are the bytes of events. */
   readonly asBytes: boolean;
+  /**
+   * Messages come twice, the second time behind later ones. No stream does that; it stands for what is sent again on a later one. To
+   * argocd-agent's agent it is not done: that takes an older state for the newer one, and deletes what it has.
+   */
+  readonly comesTwice: boolean;
   readonly trace: (line: string) => void;
 }
 
 /**
  * One stream between an agent and the principal. Messages about one Application keep their order, as on the wire;
- * different Applications overtake each other, and messages come twice. When it breaks, what is under way is lost.
+ * different Applications overtake each other, and messages may come twice. When it breaks, what is under way is lost.
  */
 export class Stream {
   readonly #time: VirtualTime;
@@ -136,7 +141,7 @@ export class Stream {
         }
       };
       this.#time.after(at - this.#time.now(), arrive);
-      if (this.#dice.chance(0.03)) {
+      if (this.#dice.chance(0.03) && this.#sides.comesTwice) {
         this.#time.after(at - this.#time.now() + this.#dice.delay(50), arrive);
       }
     };

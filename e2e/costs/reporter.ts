@@ -38,7 +38,9 @@ export default class CostsReporter implements Reporter {
         .sort((one, other) => other.wall - one.wall)
         .slice(0, shown)
         .map(({ wall, file, what }) => `${inSeconds(wall)}  ${file}: ${what.replace(/\s+/g, ' ').slice(0, 80)}`);
-      process.stdout.write(` The longest waits: seconds\n${waits.join('\n')}\n\n`);
+      if (waits.length > 0) {
+        process.stdout.write(` The longest waits: seconds\n${waits.join('\n')}\n\n`);
+      }
     }
   }
 }

@@ -89,18 +89,16 @@ export class DeployingArgoCd {
         project: 'default',
         source,
         destination: { server: target.server, namespace: wanted.namespace },
-        syncPolicy: { syncOptions: ['CreateNamespace=true'] },
+        // As docs/install.md says it.
+        syncPolicy: {
+          syncOptions: ['CreateNamespace=true'],
+          retry: { limit: 5, backoff: { duration: '5s', maxDuration: '1m' } },
+        },
       };
       const info = [{ name: 'run', value: `${runs}` }];
-      // Argo CD's API server adds the options of the Application; nobody adds them to an operation that is written directly.
-      const { syncOptions } = spec.syncPolicy;
-      const operation = {
-        sync: { prune: true, syncOptions },
-        // As docs/install.md says.
-        retry: { limit: 5, backoff: { duration: '1s', maxDuration: '10s' } },
-        info,
-        initiatedBy: { username: 'test' },
-      };
+      // Argo CD's API server adds what the Application says; nobody adds it to an operation that is written directly.
+      const { syncOptions, retry } = spec.syncPolicy;
+      const operation = { sync: { prune: true, syncOptions }, retry, info, initiatedBy: { username: 'test' } };
       const finalizers = ['resources-finalizer.argocd.argoproj.io'];
       await (runs === 1
         ? client.create(fleetApplications, { metadata: { ...key, finalizers }, spec, operation } as never)

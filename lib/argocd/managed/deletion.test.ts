@@ -468,13 +468,37 @@ test('what an agent made of the word of an earlier principal is deleted, though 
   await lab.run();
   lab.hub.objects.delete({ namespace: 'a', name: 'shop' }, { propagation: 'Background' });
   await lab.run();
-  for (const message of principal.sent.splice(0)) {
-    principal.sync.acknowledged('a', message);
-  }
-  await lab.run();
+  const acknowledgeAll = async () => {
+    for (const message of principal.sent.splice(0)) {
+      principal.sync.acknowledged('a', message);
+    }
+    await lab.run();
+  };
+  await acknowledgeAll();
+  expect(principal.sent, 'whatever agent it is, its copy loses its finalizers first').toMatchObject([
+    { type: 'spec-update', object: { metadata: { name: 'shop', uid: metadata.uid, finalizers: [] } } },
+  ]);
+  await acknowledgeAll();
   expect(sentMessages(principal, 'delete').map(({ object }) => object.metadata)).toMatchObject([
     { name: 'shop', uid: metadata.uid },
   ]);
+});
+
+test('an agent that deletes with the finalizers that its copy has loses no workload of what the cache has seen vanish at once', async () => {
+  const lab = new Lab();
+  lab.hub.objects.create(hubApplication({ finalizers: [resources] }));
+  const principal = lab.principal();
+  principal.connect('a');
+  await lab.run(5_000);
+  principal.sent.length = 0;
+  const heal = lab.hub.breakWatch();
+  lab.hub.objects.patch(ref, { metadata: { finalizers: null } });
+  lab.hub.objects.delete(ref, { propagation: 'Background' });
+  heal();
+  await lab.run(60_000);
+  const sent = principal.sent.filter(({ target }) => target === 'application');
+  expect(sent.map(({ type }) => type)).toEqual(['spec-update', 'delete']);
+  expect(sentMessages(principal, 'spec-update')[0]?.object.metadata.finalizers).toEqual([]);
 });
 
 test.each<readonly [string, (hub: Lab['hub']['objects']) => void]>([
@@ -659,5 +683,31 @@ test('so does one that has not reported its copy yet', async () => {
   const sent = principal.sent.filter(({ target }) => target === 'application');
   expect(sent.map(({ type }) => type)).toEqual(['spec-update', 'delete']);
   expect(sentMessages(principal, 'spec-update')[0]?.object.metadata.finalizers ?? []).toEqual([]);
+  expect(principal.sync.stats('a')).toEqual({ pending: 0, inFlight: 0, queued: 0, retrying: 0 });
+});
+
+test('an agent that deletes with the finalizers that its copy has loses no workload of what vanished while no principal ran', async () => {
+  const lab = new Lab();
+  const hub = lab.hub.objects.create(hubApplication());
+  lab.hub.objects.delete(ref, {});
+  const principal = lab.principal();
+  principal.connect('a');
+  const payload = { kind: 'Application', namespace: 'argocd', ...itself(hub) } as const;
+  const report = (eventId: string) =>
+    principal.sync.receive('a', {
+      ...{ target: 'resourceResync', type: 'request-update', resourceId: 'shop', eventId },
+      payload,
+    });
+  report('e');
+  await lab.run(60_000);
+  const sent = principal.sent.filter(({ target }) => target === 'application');
+  expect(sent).toMatchObject([
+    { type: 'spec-update', object: { metadata: { name: 'shop', uid: hub.metadata.uid, finalizers: [] } } },
+    { type: 'delete', object: { metadata: { name: 'shop', uid: hub.metadata.uid } } },
+  ]);
+  expect(sentMessages(principal, 'spec-update')[0]?.object.spec, 'nothing is deployed or pruned').toEqual({
+    project: 'default',
+    destination: {},
+  });
   expect(principal.sync.stats('a')).toEqual({ pending: 0, inFlight: 0, queued: 0, retrying: 0 });
 });

@@ -125,9 +125,14 @@ export class SourcePeer<T> implements SourceSync {
 
   /** The peer has this copy of an object; undefined: it has none. */
   peerHolds(key: ResourceKey, copy: { readonly uid: string; readonly digest?: string | undefined } | undefined): void {
-    if (this.isKnown(key) || (copy !== undefined && this.#mayRecordStray())) {
+    if (copy === undefined ? this.isKnown(key) : this.mayRecord(key)) {
       this.#options.states.peerHolds(key, copy);
     }
+  }
+
+  /** Whether what the peer says of a copy is recorded: of what it should not have, there is a bound. */
+  mayRecord(key: ResourceKey): boolean {
+    return this.isKnown(key) || this.#mayRecordStray();
   }
 
   *list(): Generator<Listed> {

@@ -1,3 +1,4 @@
+import { BoundedMap, BoundedSet } from '../../../base/index.ts';
 import {
   Inbox,
   type InboxOutcome,
@@ -58,6 +59,8 @@ export interface AgentApplicationsOptions {
    * gone. It rejects when that is not known now, or when the agent should have it after all.
    */
   readonly left: (key: ResourceKey, uid: string, signal: AbortSignal) => Promise<Left | undefined>;
+  /** Whether an Application of this source UID, as far as it is known, is still on the hub and asks for its workload's deletion. */
+  readonly asksForWorkload: (key: ResourceKey, uid: string) => boolean;
   /** What the agent has received of the requests on the hub's object. */
   readonly delivered: (key: ResourceKey) => DeliveredRequests;
   /** Whether the hub's object has told of an operation that began then, and no later one. */
@@ -75,6 +78,11 @@ export interface AgentApplicationsOptions {
   readonly tuning?: Tuning | undefined;
 }
 
+/** Satisfies Argo CD's CRD. Argo CD finds nothing to compare or to deploy, and does not look for what has been deployed. */
+const emptySpec: Application['spec'] = { project: 'default', destination: {} };
+
+const mostParted = 10_000;
+
 /** What a deletion tells of an Application that is still on the hub. */
 export type Left = Pick<Application, 'metadata'>;
 
@@ -91,6 +99,10 @@ export class AgentApplications implements SourceSync {
   readonly #inbox: Inbox<AgentReport>;
   readonly #early = new EarlyReports();
   readonly #parting = new Parting<IntentType>();
+  /** Source UIDs of which the agent has had the last state: a report of its copy may be older. */
+  readonly #parted = new BoundedSet<string>(mostParted);
+  /** Source UIDs of what {@link vanished}, by key. */
+  readonly #vanished = new BoundedMap<string, string>(mostParted);
   readonly #refused: RefusedReports;
   #again = 0;
   readonly #deliveredNow = ({ key }: AgentReport) => this.#options.delivered(key);
@@ -236,10 +248,28 @@ export class AgentApplications implements SourceSync {
    */
   left(key: ResourceKey, last: Snapshot<Application>): void {
     const held = this.#outbox.held(key);
+    if (held === undefined && this.#isOpen) {
+      if (this.#agentIs !== 'ours' && this.#outbox.isHeld(key)) {
+        // It was sent, and has perhaps not arrived: what the agent then makes of the last state must not deploy anything.
+        this.#parting.add(key, emptied(key, last.uid));
+        this.#outbox.repeat(key, { uid: last.uid });
+      }
+      return;
+    }
     // What it has it may be about to report.
-    const mayHaveIt = held === undefined ? !this.#isOpen : held.uid === last.uid;
+    const mayHaveIt = held === undefined || held.uid === last.uid;
     if (mayHaveIt && held?.digest !== last.digest) {
       this.#parting.add(key, last);
+    }
+  }
+
+  /**
+   * The cache has lost an Application with a finalizer. If it is gone from the hub, it had none in the end: the cache has missed who
+   * took it off.
+   */
+  vanished(key: ResourceKey, uid: string): void {
+    if (this.#agentIs !== 'ours') {
+      this.#vanished.set(keyString(key), uid);
     }
   }
 
@@ -279,6 +309,9 @@ export class AgentApplications implements SourceSync {
     if (copy !== undefined && this.#isForeign(principalUid) && !this.#peer.isKnown(key)) {
       this.#options.foundForeign(key);
     } else {
+      if (copy !== undefined) {
+        this.#partFirst(key, copy.uid);
+      }
       this.#peer.peerHolds(key, copy);
       this.#endParting(key.name);
     }
@@ -304,6 +337,7 @@ export class AgentApplications implements SourceSync {
       this.#agentIs = update.digest === undefined ? 'original' : 'ours';
     }
     if (uid === '' || !this.#isForeign(principalUid)) {
+      this.#partFirst(this.#options.hubKey({ name, namespace, remapped: false }), uid);
       const place = this.#peer.peerReported(update);
       this.#endParting(name);
       return place;
@@ -426,7 +460,11 @@ export class AgentApplications implements SourceSync {
   #endParting(name: string): void {
     const hasParted = (key: ResourceKey, last: Snapshot<Application>) => {
       const held = this.#outbox.held(key);
-      return held?.uid !== last.uid || held.digest === last.digest;
+      const hasLast = held?.uid === last.uid && held.digest === last.digest;
+      if (hasLast) {
+        this.#parted.add(last.uid);
+      }
+      return hasLast || held?.uid !== last.uid;
     };
     for (const { key, asked } of this.#parting.takeParted(name, hasParted)) {
       this.#outbox.changed(key);
@@ -444,13 +482,42 @@ export class AgentApplications implements SourceSync {
     const { agent, left, runtime, principalUid } = this.#options;
     try {
       const last = await left(delivery.key, delivery.uid, this.#stop.signal);
-      if (this.#peer.connection === connection) {
+      const partsFirst = last === undefined && this.#hasVanished(delivery);
+      if (this.#peer.connection === connection && !partsFirst) {
         connection.send(stateMessage(delivery, { target: 'application', principalUid }, undefined, last));
       }
     } catch (error) {
       if (!this.#stop.signal.aborted) {
         runtime.log.warn({ agent, application: placeOf(delivery.key), error }, 'deletion not sent, will retry');
       }
+    }
+  }
+
+  #hasVanished({ key, uid }: Deletion): boolean {
+    const place = keyString(key);
+    const hasVanished = this.#vanished.get(place) === uid;
+    this.#vanished.delete(place);
+    if (hasVanished) {
+      this.#parting.add(key, emptied(key, uid));
+      this.#outbox.repeat(key, { uid });
+    }
+    return hasVanished;
+  }
+
+  /**
+   * An agent of argocd-agent deletes its copy with the finalizers that the copy has. Of one that this principal has not sent, nobody
+   * knows them: the agent has it since before a start of the principal, and what it was made for has vanished since. So it gets
+   * a state without finalizers that deploys nothing, and the deletion when it has that.
+   */
+  #partFirst(key: ResourceKey, uid: string): void {
+    const { read, asksForWorkload } = this.#options;
+    const isKnown = read(key)?.uid === uid || this.#parting.lastOf(key) !== undefined || this.#parted.has(uid);
+    if (this.#agentIs !== 'original' || isKnown || this.#outbox.held(key)?.digest !== undefined) {
+      return;
+    }
+    // Beyond that nothing is recorded, and so nothing is deleted.
+    if (!asksForWorkload(key, uid) && this.#peer.mayRecord(key)) {
+      this.#parting.add(key, emptied(key, uid));
     }
   }
 
@@ -481,6 +548,16 @@ export class AgentApplications implements SourceSync {
     const { name, namespace = '', annotations: marks } = message.object.metadata;
     return this.#options.hubKey({ name, namespace, remapped: marks?.[annotations.namespaceRemapped] !== undefined });
   }
+}
+
+/** A state without finalizers that deploys nothing. */
+function emptied({ namespace, name }: ResourceKey, uid: string): Snapshot<Application> {
+  return {
+    uid,
+    version: '0',
+    digest: 'emptied',
+    object: { metadata: { namespace, name, uid, finalizers: [] }, spec: emptySpec },
+  };
 }
 
 function isBeingDeleted({ metadata }: Application): boolean {

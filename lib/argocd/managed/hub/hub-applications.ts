@@ -317,6 +317,10 @@ export class HubApplications implements HubKind<SourceSync> {
       keys: () => this.#assignments.of(agent),
       count: () => this.#assignments.count(agent),
       left: (key, uid, signal) => this.#left(agent, key, uid, signal),
+      asksForWorkload: (key, uid) => {
+        const hub = this.#view.get(key);
+        return hub !== undefined && sourceUidOf(hub) === uid && asksForWorkload(hub);
+      },
       delivered: (key) => this.#delivered(agent, key),
       hasShown: (key, startedAt) => {
         const hub = this.#view.get(key);
@@ -511,11 +515,15 @@ export class HubApplications implements HubKind<SourceSync> {
   ): void {
     const isGoing = old?.metadata.deletionTimestamp !== undefined;
     const left = now ?? old;
-    if (peer === undefined || old === undefined || left === undefined || isGoing || asksForWorkload(left)) {
+    if (peer === undefined || old === undefined || left === undefined || isGoing) {
       return;
     }
-    const last = withFinalizers(old, asAsking(left).metadata.finalizers);
-    peer.left(key, this.#snapshotOf(last));
+    if (!asksForWorkload(left)) {
+      const last = withFinalizers(old, asAsking(left).metadata.finalizers);
+      peer.left(key, this.#snapshotOf(last));
+    } else if (now === undefined) {
+      peer.vanished(key, sourceUidOf(old));
+    }
   }
 
   async #apply(agent: string, report: AgentReport, signal: AbortSignal): Promise<InboxOutcome> {
