@@ -22,14 +22,16 @@ const steps: readonly (readonly [TestedVersion, TestedVersion, TestedVersion])[]
   ['previous', 'current', 'previous'],
   ['previous', 'previous', 'previous'],
 ];
-const combinations = steps.slice(0, effort(4, steps.length)).map(
-  ([controller, principal, agent], index) =>
-    [
-      index,
-      `controller ${controller}, principal ${principal}, agents ${agent}`,
-      { controller, principal, agent },
-    ] as const,
-);
+const combinations = steps
+  .slice(0, effort(4, steps.length))
+  .map(
+    ([controller, principal, agent], index) =>
+      [
+        index,
+        `controller ${controller}, principal ${principal}, agents ${agent}`,
+        { controller, principal, agent },
+      ] as const,
+  );
 
 /** Which version each part of a fleet is. The controller's is that of the chart, too. */
 interface FleetVersions {
