@@ -137,6 +137,21 @@ const mutants: Mutant[] = [
     seed: 6_650,
   },
   {
+    invariant:
+      'an agent that deletes with the finalizers of its copy loses them before what nobody has sent it is deleted',
+    file: 'argocd/managed/hub/agent-applications.ts',
+    from: 'if (!asksForWorkload(key, uid) && this.#peer.mayRecord(key)) {',
+    to: 'if (false) {',
+    seed: 2_004_870,
+  },
+  {
+    invariant: 'so it does before what the cache has lost is deleted',
+    file: 'argocd/managed/hub/hub-applications.ts',
+    from: 'peer.vanished(key, sourceUidOf(old));',
+    to: '',
+    seed: 2_004_870,
+  },
+  {
     invariant: 'an object that is not yet a copy is reported, so that it can be withdrawn',
     file: 'argocd/replicas/replica.ts',
     from: "      yield copy(ref, this.#keeper.desired(ref)?.sourceUid ?? '');",

@@ -43,17 +43,14 @@ interface Sides {
   readonly layout: Layout;
   /** Messages are the bytes of events. */
   readonly asBytes: boolean;
-  /**
-   * Messages come twice, the second time behind later ones. No stream does that; it stands for what is sent again on a later one. To
-   * argocd-agent's agent it is not done: that takes an older state for the newer one, and deletes what it has.
-   */
-  readonly comesTwice: boolean;
+  /** The agent is argocd-agent's. */
+  readonly isGo: boolean;
   readonly trace: (line: string) => void;
 }
 
 /**
  * One stream between an agent and the principal. Messages about one Application keep their order, as on the wire;
- * different Applications overtake each other, and messages may come twice. When it breaks, what is under way is lost.
+ * different Applications overtake each other, and messages come twice. When it breaks, what is under way is lost.
  */
 export class Stream {
   readonly #time: VirtualTime;
@@ -83,6 +80,7 @@ export class Stream {
       `principal -> ${sides.name}`,
       ({ is, message }) => (is === 'ack' ? sides.agent.acknowledged(message) : sides.agent.receive(message)),
       (message) => this.#toPrincipal.acknowledge(message),
+      sides.isGo && sides.mode === 'managed',
     );
     this.#atPrincipal(() => program.connected(sides.name, sides.mode, this.#toAgent));
     sides.agent.connected(this.#toPrincipal, { agent: sides.name, principalNamespace });
@@ -123,8 +121,17 @@ export class Stream {
     }
   }
 
-  /** @param unread called for a message that the peer acknowledges without having understood it */
-  #end(direction: string, deliver: (packet: Packet) => void, unread: (message: Message) => void): PeerConnection {
+  /**
+   * @param unread called for a message that the peer acknowledges without having understood it
+   * @param keepsOrder an event that comes twice does so before later ones, as a stream brings what is sent again. argocd-agent's
+   *   managed agent takes an older state for the newer one; ours is to bear it
+   */
+  #end(
+    direction: string,
+    deliver: (packet: Packet) => void,
+    unread: (message: Message) => void,
+    keepsOrder = false,
+  ): PeerConnection {
     const arrivals = new Map<string, number>();
     const transmit = (packet: Packet) => {
       if (!this.#open) {
@@ -141,8 +148,9 @@ export class Stream {
         }
       };
       this.#time.after(at - this.#time.now(), arrive);
-      if (this.#dice.chance(0.03) && this.#sides.comesTwice) {
-        this.#time.after(at - this.#time.now() + this.#dice.delay(50), arrive);
+      if (this.#dice.chance(0.03)) {
+        const late = this.#dice.delay(50);
+        this.#time.after(at - this.#time.now() + (keepsOrder && packet.is === 'event' ? 0 : late), arrive);
       }
     };
     return {

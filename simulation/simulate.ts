@@ -335,7 +335,7 @@ class World implements Scene {
       mode: site.mode,
       layout: this.layout,
       asBytes: this.unkind.has('bytes'),
-      comesTwice: !(site.isGo && site.mode === 'managed'),
+      isGo: site.isGo,
       trace: (line) => this.trace(line),
     });
     this.#watchStream(site, site.stream);

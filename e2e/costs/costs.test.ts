@@ -15,12 +15,21 @@ const setting = `
 `;
 const busy = `test('works', () => { for (const end = performance.now() + 500; performance.now() < end; ); });`;
 
+const rest = `
+  const { channel } = require('node:diagnostics_channel');
+  test('rests', () => {
+    require('node:fs').writeFileSync('ran', '');
+    channel('until').publish({ what: 'a moment', ms: 20 });
+    channel('until').publish({ what: 'the end', ms: 5000 });
+  });
+`;
+
 let folder: string;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'costs-'));
   writeFileSync(join(folder, 'vitest.config.mjs'), setting);
   writeFileSync(join(folder, 'a.test.mjs'), busy);
-  writeFileSync(join(folder, 'b.test.mjs'), `test('rests', () => { require('node:fs').writeFileSync('ran', ''); });`);
+  writeFileSync(join(folder, 'b.test.mjs'), rest);
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
@@ -29,7 +38,7 @@ function run(costs: string) {
   return spawnSync(process.execPath, [vitest, 'run'], { cwd: folder, env, encoding: 'utf8' });
 }
 
-test('each file has its own CPU time, also where files share a process', () => {
+test('each file has its own CPU time and waits, also where files share a process', () => {
   const file = join(folder, 'costs.json');
   expect(run(file)).toMatchObject({ status: 0, stderr: '' });
   const costs = JSON.parse(readFileSync(file, 'utf8')) as {
@@ -37,11 +46,13 @@ test('each file has its own CPU time, also where files share a process', () => {
     wall: number;
     cpu: number;
     tests: string[];
+    waits: object[];
   }[];
   expect(costs.map((cost) => [cost.file, cost.tests])).toEqual([
     ['a.test.mjs', ['works: passed']],
     ['b.test.mjs', ['rests: passed']],
   ]);
+  expect(costs.map(({ waits }) => waits)).toEqual([[], [{ what: 'the end', ms: 5000 }]]);
   const [a, b] = costs.map(({ cpu }) => cpu);
   expect(a).toBeGreaterThan(0.1);
   expect(b).toBeLessThan(a ?? 0);

@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import type { Reporter, TestModule } from 'vitest/node';
+import type { Wait } from '../../lib/base/testing.ts';
 
 const shown = 20;
 
@@ -11,11 +12,14 @@ interface Cost {
   /** See `TaskMeta.cpuSeconds`. */
   readonly cpu: number;
   readonly tests: readonly string[];
-  /** Those that took seconds: with what was waited for. Seconds. */
-  readonly waits: readonly { readonly what: string; readonly wall: number }[];
+  /** Waits that took seconds. */
+  readonly waits: readonly Wait[];
 }
 
-/** Prints the dearest test files and the longest waits at the end of a run; with `TEST_COSTS=<file>` it writes what all files took there, as JSON. */
+/**
+ * Prints the dearest test files and the longest waits at the end of a run; with `TEST_COSTS=<file>` it writes what all files took
+ * there, as JSON.
+ */
 export default class CostsReporter implements Reporter {
   onInit(): void {
     try {
@@ -35,9 +39,9 @@ export default class CostsReporter implements Reporter {
       );
       const waits = costs
         .flatMap(({ file, waits }) => waits.map((wait) => ({ file, ...wait })))
-        .sort((one, other) => other.wall - one.wall)
+        .sort((one, other) => other.ms - one.ms)
         .slice(0, shown)
-        .map(({ wall, file, what }) => `${inSeconds(wall)}  ${file}: ${what.replace(/\s+/g, ' ').slice(0, 80)}`);
+        .map(({ ms, file, what }) => `${inSeconds(ms / 1000)}  ${file}: ${what.replace(/\s+/g, ' ').slice(0, 80)}`);
       if (waits.length > 0) {
         process.stdout.write(` The longest waits: seconds\n${waits.join('\n')}\n\n`);
       }
@@ -60,6 +64,6 @@ function costOf(module: TestModule): Cost {
     wall: (duration + collectDuration + setupDuration + environmentSetupDuration) / 1000,
     cpu: module.meta().cpuSeconds ?? 0,
     tests: [...module.children.allTests()].map((test) => `${test.fullName}: ${test.result().state}`),
-    waits: (module.meta().waits ?? []).map(({ what, ms }) => ({ what, wall: ms / 1000 })),
+    waits: module.meta().waits ?? [],
   };
 }

@@ -1,4 +1,3 @@
-import { BoundedMap, BoundedSet } from '../../../base/index.ts';
 import {
   Inbox,
   type InboxOutcome,
@@ -78,11 +77,6 @@ export interface AgentApplicationsOptions {
   readonly tuning?: Tuning | undefined;
 }
 
-/** Satisfies Argo CD's CRD. Argo CD finds nothing to compare or to deploy, and does not look for what has been deployed. */
-const emptySpec: Application['spec'] = { project: 'default', destination: {} };
-
-const mostParted = 10_000;
-
 /** What a deletion tells of an Application that is still on the hub. */
 export type Left = Pick<Application, 'metadata'>;
 
@@ -99,10 +93,6 @@ export class AgentApplications implements SourceSync {
   readonly #inbox: Inbox<AgentReport>;
   readonly #early = new EarlyReports();
   readonly #parting = new Parting<IntentType>();
-  /** Source UIDs of which the agent has had the last state: a report of its copy may be older. */
-  readonly #parted = new BoundedSet<string>(mostParted);
-  /** Source UIDs of what {@link vanished}, by key. */
-  readonly #vanished = new BoundedMap<string, string>(mostParted);
   readonly #refused: RefusedReports;
   #again = 0;
   readonly #deliveredNow = ({ key }: AgentReport) => this.#options.delivered(key);
@@ -236,6 +226,12 @@ export class AgentApplications implements SourceSync {
   }
 
   changed(key: ResourceKey): void {
+    // Where another one has come, what has vanished is gone from the hub.
+    const now = this.#options.read(key);
+    const vanished = now === undefined ? undefined : this.#parting.takeVanished(key);
+    if (vanished !== undefined && vanished !== now?.uid && this.#outbox.isHeld(key)) {
+      this.#partUnknown(key, vanished);
+    }
     this.#outbox.changed(key);
     if (this.#terminations.knows(key) && this.#options.read(key) === undefined) {
       this.#terminations.changed(key);
@@ -251,8 +247,7 @@ export class AgentApplications implements SourceSync {
     if (held === undefined && this.#isOpen) {
       if (this.#agentIs !== 'ours' && this.#outbox.isHeld(key)) {
         // It was sent, and has perhaps not arrived: what the agent then makes of the last state must not deploy anything.
-        this.#parting.add(key, emptied(key, last.uid));
-        this.#outbox.repeat(key, { uid: last.uid });
+        this.#partUnknown(key, last.uid);
       }
       return;
     }
@@ -269,7 +264,7 @@ export class AgentApplications implements SourceSync {
    */
   vanished(key: ResourceKey, uid: string): void {
     if (this.#agentIs !== 'ours') {
-      this.#vanished.set(keyString(key), uid);
+      this.#parting.vanished(key, uid);
     }
   }
 
@@ -336,13 +331,13 @@ export class AgentApplications implements SourceSync {
     if (uid !== '') {
       this.#agentIs = update.digest === undefined ? 'original' : 'ours';
     }
+    const key = this.#options.hubKey({ name, namespace, remapped: false });
     if (uid === '' || !this.#isForeign(principalUid)) {
-      this.#partFirst(this.#options.hubKey({ name, namespace, remapped: false }), uid);
+      this.#partFirst(key, uid);
       const place = this.#peer.peerReported(update);
       this.#endParting(name);
       return place;
     }
-    const key = this.#options.hubKey({ name, namespace, remapped: false });
     // Without a digest, the present state is sent, and the copy becomes one of this principal.
     this.peerHolds(key, { uid }, principalUid);
     return this.#peer.isKnown(key) ? placeOf(key) : undefined;
@@ -458,15 +453,7 @@ export class AgentApplications implements SourceSync {
   }
 
   #endParting(name: string): void {
-    const hasParted = (key: ResourceKey, last: Snapshot<Application>) => {
-      const held = this.#outbox.held(key);
-      const hasLast = held?.uid === last.uid && held.digest === last.digest;
-      if (hasLast) {
-        this.#parted.add(last.uid);
-      }
-      return hasLast || held?.uid !== last.uid;
-    };
-    for (const { key, asked } of this.#parting.takeParted(name, hasParted)) {
+    for (const { key, asked } of this.#parting.takeParted(name, (one) => this.#outbox.held(one))) {
       this.#outbox.changed(key);
       for (const intent of asked) {
         this.request(key, intent);
@@ -482,8 +469,9 @@ export class AgentApplications implements SourceSync {
     const { agent, left, runtime, principalUid } = this.#options;
     try {
       const last = await left(delivery.key, delivery.uid, this.#stop.signal);
-      const partsFirst = last === undefined && this.#hasVanished(delivery);
-      if (this.#peer.connection === connection && !partsFirst) {
+      if (last === undefined && this.#parting.takeVanished(delivery.key) === delivery.uid) {
+        this.#partUnknown(delivery.key, delivery.uid);
+      } else if (this.#peer.connection === connection && this.#partingState(delivery.key)?.uid !== delivery.uid) {
         connection.send(stateMessage(delivery, { target: 'application', principalUid }, undefined, last));
       }
     } catch (error) {
@@ -493,15 +481,10 @@ export class AgentApplications implements SourceSync {
     }
   }
 
-  #hasVanished({ key, uid }: Deletion): boolean {
-    const place = keyString(key);
-    const hasVanished = this.#vanished.get(place) === uid;
-    this.#vanished.delete(place);
-    if (hasVanished) {
-      this.#parting.add(key, emptied(key, uid));
-      this.#outbox.repeat(key, { uid });
-    }
-    return hasVanished;
+  /** The agent may have a copy, in whatever state: it is to have one without finalizers before it is told of the deletion. */
+  #partUnknown(key: ResourceKey, uid: string): void {
+    this.#parting.addUnknown(key, uid);
+    this.#outbox.repeat(key, { uid });
   }
 
   /**
@@ -511,13 +494,15 @@ export class AgentApplications implements SourceSync {
    */
   #partFirst(key: ResourceKey, uid: string): void {
     const { read, asksForWorkload } = this.#options;
-    const isKnown = read(key)?.uid === uid || this.#parting.lastOf(key) !== undefined || this.#parted.has(uid);
-    if (this.#agentIs !== 'original' || isKnown || this.#outbox.held(key)?.digest !== undefined) {
+    const [now, held] = [read(key), this.#outbox.held(key)];
+    // What it has told of the present Application is newer than what it tells of a former one: it repeats reports.
+    const isSent = now?.uid === uid || held?.digest !== undefined || (now !== undefined && held?.uid === now.uid);
+    if (this.#agentIs !== 'original' || isSent || this.#parting.knows(key, uid)) {
       return;
     }
     // Beyond that nothing is recorded, and so nothing is deleted.
     if (!asksForWorkload(key, uid) && this.#peer.mayRecord(key)) {
-      this.#parting.add(key, emptied(key, uid));
+      this.#parting.addUnknown(key, uid);
     }
   }
 
@@ -548,16 +533,6 @@ export class AgentApplications implements SourceSync {
     const { name, namespace = '', annotations: marks } = message.object.metadata;
     return this.#options.hubKey({ name, namespace, remapped: marks?.[annotations.namespaceRemapped] !== undefined });
   }
-}
-
-/** A state without finalizers that deploys nothing. */
-function emptied({ namespace, name }: ResourceKey, uid: string): Snapshot<Application> {
-  return {
-    uid,
-    version: '0',
-    digest: 'emptied',
-    object: { metadata: { namespace, name, uid, finalizers: [] }, spec: emptySpec },
-  };
 }
 
 function isBeingDeleted({ metadata }: Application): boolean {
