@@ -137,15 +137,14 @@ const mutants: Mutant[] = [
     seed: 6_650,
   },
   {
-    invariant:
-      'an agent that deletes with the finalizers of its copy loses them before what nobody has sent it is deleted',
+    invariant: 'a copy in argocd-agent that nobody knows loses its finalizers before it is deleted',
     file: 'argocd/managed/hub/agent-applications.ts',
     from: 'if (!asksForWorkload(key, uid) && this.#peer.mayRecord(key)) {',
     to: 'if (false) {',
     seed: 2_004_870,
   },
   {
-    invariant: 'so it does before what the cache has lost is deleted',
+    invariant: 'a copy in argocd-agent of what the cache has lost does so, too',
     file: 'argocd/managed/hub/hub-applications.ts',
     from: 'peer.vanished(key, sourceUidOf(old));',
     to: '',

@@ -59,6 +59,7 @@ test('a standby gets what the active hub has, and each change', async () => {
   await has(() => appsOf(hubs.second), ['web', 'shop', 'brief']);
   await hubs.first.cluster.client.delete(pairApplications, { namespace: hubs.agentName, name: 'brief' });
   await has(() => appsOf(hubs.second), ['web', 'shop']);
+  await has(copies, ['web', 'shop']);
   await until('the change arrives', async () =>
     (await appsOf(hubs.second)).some(({ spec }) => (spec.source as { targetRevision: string }).targetRevision === 'v2'),
   );

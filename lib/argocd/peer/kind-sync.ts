@@ -70,8 +70,9 @@ export interface SourceSync extends KindSync {
   /**
    * The peer has reported its copies, or its time for that is over: sending begins, on this connection and on every later
    * one as soon as it is there.
+   * @param marksEnd the peer has said that its reports are complete, as argocd-agent's does not
    */
-  open(): void;
+  open(marksEnd: boolean): void;
   /**
    * The peer reported its copy of an object (protocol: `request-update`); an empty uid: it has none. Returns the id of the
    * object; undefined when the peer should not have it and nothing is recorded about it.

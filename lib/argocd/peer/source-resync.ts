@@ -168,7 +168,7 @@ export class SourceResync implements Resync {
     this.#cancelIntroduction?.();
     this.#introduced = true;
     for (const sync of this.#context.kinds) {
-      sync.open();
+      sync.open(this.#acknowledgesLast);
     }
   }
 }

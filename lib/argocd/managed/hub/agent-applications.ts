@@ -175,7 +175,10 @@ export class AgentApplications implements SourceSync {
     this.#peer.disconnected();
   }
 
-  open(): void {
+  open(marksEnd: boolean): void {
+    if (marksEnd) {
+      this.#agentIs = 'ours';
+    }
     this.#isOpen = true;
     for (const name of this.#parting.names()) {
       this.#endParting(name);
