@@ -4,5 +4,4 @@ import { join } from 'node:path';
 export const search = {
   root: join(import.meta.dirname, '../lib'),
   teller: join(import.meta.dirname, 'tell.ts'),
-  seeds: 3_000,
 };

@@ -40,6 +40,7 @@ const mutants: Mutant[] = [
     file: 'argocd/autonomous/mirror.ts',
     from: "(isStripped ? (metadata.uid ?? '') : '')",
     to: "(isStripped ? '' : '')",
+    seed: 587,
   },
   {
     invariant: 'the agent is asked about a mirror that this process did not create',
@@ -58,20 +59,21 @@ const mutants: Mutant[] = [
     file: 'argocd/writing/plan-writer.ts',
     from: 'return stopped(error.message, { mayPass: true });',
     to: 'return stopped(error.message);',
+    seed: 114,
   },
   {
     invariant: 'an operation requested on a mirror is kept until the agent has received it',
     file: requests,
     from: 'operationDelivered: (operation !== undefined && received.operation === operation) ||',
     to: 'operationDelivered: received !== undefined ||',
-    seed: 1_300,
+    seed: 1_834,
   },
   {
     invariant: 'a refresh requested on a mirror is kept until the agent has received it',
     file: requests,
     from: 'triggersDelivered: triggers !== undefined && received.triggers === triggers,',
     to: 'triggersDelivered: received !== undefined,',
-    seed: 4_730,
+    seed: 5_011,
   },
   {
     invariant: 'a second operation waits for the first',
@@ -83,7 +85,7 @@ const mutants: Mutant[] = [
       from: '    ...withoutFormerState(local),\n',
       to: '',
     },
-    seed: 4_765,
+    seed: 7_215,
   },
   {
     invariant: 'a request that has no effect is answered',
@@ -107,14 +109,14 @@ const mutants: Mutant[] = [
     file: source,
     from: '    this.#lacks({ kind: this.kind, namespace, name });\n',
     to: '    void [namespace, name];\n',
-    seed: 1_340,
+    seed: 1_482,
   },
   {
     invariant: 'a repeated message answers a request and is processed',
     file: peer,
     from: "is === 'new' ? messageId(message) : this.#options.runtime.newId()",
     to: 'messageId(message)',
-    seed: 1_770,
+    seed: 1_902,
   },
 ];
 

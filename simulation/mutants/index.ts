@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Ingredient } from '../unkindness.ts';
 
 /** A change of a source file, found by a piece of text that is there once. */
 export interface Edit {
@@ -19,6 +20,8 @@ export interface Mutant extends Edit {
   readonly also?: Edit;
   /** The first seed, for what is rare: one that notices it, or one shortly before. Default: 1. */
   readonly seed?: number;
+  /** What befalls the histories, for what is rare without it. Default: what each seed draws. */
+  readonly unkind?: readonly Ingredient[];
 }
 
 /** What is broken, and who must notice. */
@@ -27,9 +30,10 @@ export interface MutantSearch {
   readonly root: string;
   /** Path of a module that exports `tell`, which runs the history of a seed. */
   readonly teller: string;
-  /** How many seeds a mutant may live. */
-  readonly seeds: number;
 }
+
+/** After how many seeds a run says by which one a mutant was noticed, so that its `seed` can be that. */
+const patience = 100;
 
 /** What became of a mutant, as `run.ts` writes it. */
 export interface MutantOutcome {
@@ -64,9 +68,13 @@ export function testMutants(mutants: readonly Mutant[], search: MutantSearch): v
 
   test.each(mutants)(
     'noticed when broken: $invariant',
-    async ({ invariant }) => {
+    async ({ invariant, seed = 1 }) => {
       const outcome = await outcomes.get(invariant)?.promise;
       expect(outcome).toMatchObject({ noticed: { seed: expect.any(Number) } });
+      const noticed = outcome?.noticed?.seed ?? seed;
+      if (noticed - seed >= patience) {
+        console.info(`${noticed - seed + 1} seeds until ${noticed} noticed it: ${invariant}`);
+      }
     },
     600_000,
   );

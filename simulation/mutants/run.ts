@@ -3,9 +3,13 @@ import { registerHooks, stripTypeScriptTypes } from 'node:module';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import type { HistoryOptions } from '../simulate.ts';
 import type { Edit, Mutant, MutantOutcome, MutantSearch } from './index.ts';
 
-type Tell = (seed: number) => Promise<{ readonly problems: readonly string[] }>;
+/** How many seeds a mutant may live. Many: a change of the engine makes other histories of them. */
+const mostSeeds = 20_000;
+
+type Tell = (seed: number, options: HistoryOptions) => Promise<{ readonly problems: readonly string[] }>;
 
 const { mutants, search } = JSON.parse(await text(process.stdin)) as { mutants: Mutant[]; search: MutantSearch };
 /** The sources of the mutant that is being loaded, by path. */
@@ -32,19 +36,19 @@ for (const [index, mutant] of mutants.entries()) {
   process.stdout.write(`${JSON.stringify({ invariant: mutant.invariant, ...outcome })}\n`);
 }
 
-async function outcomeOf({ also, seed = 1, ...edit }: Mutant, index: number): Promise<Partial<MutantOutcome>> {
+async function outcomeOf({ also, seed = 1, unkind, ...edit }: Mutant, index: number): Promise<Partial<MutantOutcome>> {
   broken = new Map();
   for (const each of also === undefined ? [edit] : [edit, also]) {
     change(each);
   }
   const { tell } = (await import(`${pathToFileURL(search.teller).href}?mutant=${index}`)) as { tell: Tell };
-  for (let next = seed; next < seed + search.seeds; next++) {
-    const { problems } = await tell(next);
+  for (let next = seed; next < seed + mostSeeds; next++) {
+    const { problems } = await tell(next, { unkind });
     if (problems.length > 0) {
       return { noticed: { seed: next, problems } };
     }
   }
-  return { error: `${search.seeds} seeds from ${seed} on do not notice it` };
+  return { error: `${mostSeeds} seeds from ${seed} on do not notice it` };
 }
 
 function change({ file, from, to }: Edit): void {

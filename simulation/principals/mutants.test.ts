@@ -119,21 +119,21 @@ const mutants: Mutant[] = [
     from: 'if (!lease.isCurrent) {',
     to: 'if (false) {',
     also: { file: 'replicas/write-fence.ts', from: 'if (lease.isCurrent) {', to: 'if (true) {' },
-    seed: 3600,
+    seed: 3_783,
   },
   {
     invariant: 'a replica writes where it is responsible',
     file: 'replicas/write-fence.ts',
     from: 'if (!(await mayWrite(agent))) {',
     to: 'await mayWrite(agent); if (false) {',
-    seed: 157,
+    seed: 283,
   },
   {
     invariant: 'a deposed replica ends its sessions',
     file: 'replicas/agent-holds.ts',
     from: '      this.#options.lost(agent, cutOff);\n      this.#stopServing(agent);\n    }\n    for (const wanted',
     to: '    }\n    for (const wanted',
-    seed: 1600,
+    seed: 1_857,
   },
   {
     invariant: 'one replica leads',
@@ -160,5 +160,4 @@ const mutants: Mutant[] = [
 testMutants(mutants, {
   root: join(import.meta.dirname, '../../principal'),
   teller: join(import.meta.dirname, 'tell.ts'),
-  seeds: 500,
 });
