@@ -17,7 +17,7 @@ export class CopyResync implements Resync {
   /** The source's `request-resource-resync`. It is acknowledged when everything is reported. */
   #asked: ResyncMessage | undefined;
   /** Every copy was reported on this connection, or is being reported: these. */
-  #reported: ReadonlySet<string> | undefined;
+  #reported: Set<string> | undefined;
   /** The `request-synced-resource-list`, which marks the end of the reports: to be sent, sent, acknowledged. */
   #list: 'due' | 'posted' | 'done' = 'due';
 
@@ -86,15 +86,21 @@ export class CopyResync implements Resync {
   }
 
   #requestAll(): void {
-    if (this.#reported !== undefined) {
-      return;
+    if (this.#reported === undefined) {
+      this.#reported = new Set();
+      this.#requestUnreported(this.#reported);
     }
-    const reported = new Set<string>();
-    this.#reported = reported;
+  }
+
+  /** Requests an update for each copy that this connection has none for yet. */
+  #requestUnreported(reported: Set<string>): void {
     for (const sync of this.#context.kinds) {
       for (const { ref } of sync.copies()) {
-        reported.add(idOf(sync, ref));
-        this.#requestUpdate(sync, ref);
+        const id = idOf(sync, ref);
+        if (!reported.has(id)) {
+          reported.add(id);
+          this.#requestUpdate(sync, ref);
+        }
       }
     }
   }
@@ -125,6 +131,12 @@ export class CopyResync implements Resync {
       this.#asked = undefined;
     }
     if (this.#list === 'due') {
+      // What appeared meanwhile would count as missing. That copy may have had its operation already, which runs once.
+      this.#reported ??= new Set();
+      this.#requestUnreported(this.#reported);
+      if (messages.pending > 0) {
+        return;
+      }
       this.#list = 'posted';
       messages.post('list', () => ({
         target: 'resourceResync',
