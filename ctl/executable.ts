@@ -46,6 +46,7 @@ export function ctlExecutable(name = 'argocd-agentctl'): Executable {
       { name: 'ha', summary: 'A pair of principals' },
       { name: 'conformance', summary: 'Whether a peer speaks the protocol' },
       { name: 'completion', summary: 'Completion for a shell' },
+      { name: 'completion names', summary: 'Names on the hub' },
     ],
     commands: [
       statusCommand,

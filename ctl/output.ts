@@ -1,4 +1,4 @@
-import { escapedSteering, FatalError, printable, printYaml } from '../lib/ops/index.ts';
+import { escapedSteering, FatalError, oneOf, printable, printYaml, stringFlag } from '../lib/ops/index.ts';
 
 /** A value that is printed: texts, numbers, times, lists and objects of them. Undefined fields are left out. */
 export type Printed =
@@ -29,6 +29,25 @@ export function formatted(value: PrintedObject, format: string, labels: Readonly
     }
     default:
       throw new FatalError(`unknown output format: ${format}`);
+  }
+}
+
+/** `--output` of a command that prints text for people, unless it is asked for `json`, `yaml` or one of `others`. */
+export function outputFlag(...others: readonly string[]) {
+  const formats = ['text', ...others, 'json', 'yaml'];
+  const usage = `format: ${formats.slice(0, -1).join(', ')} or ${formats.at(-1)}`;
+  return stringFlag({ usage, default: 'text', short: 'o', check: oneOf(...formats) });
+}
+
+/** A value in a format of {@link outputFlag}; `text` makes any that is neither JSON nor YAML. */
+export function inFormat(value: Printed, format: string, text: () => string): string {
+  switch (format) {
+    case 'json':
+      return jsonText(value, 2);
+    case 'yaml':
+      return printYaml(plain(value));
+    default:
+      return text();
   }
 }
 

@@ -14,7 +14,7 @@ import { inspectCertificate, isKeyOf, parseCertificates } from '../../lib/pki/in
 import { asFatal, authorityOf, ctlManager, firstCertificate, issueFor } from '../authority.ts';
 import { type Ctl, ctlCommand } from '../ctl-command.ts';
 import { type KeyValues, keyFlags, rejectKeyFlags } from '../key-flags.ts';
-import { formatted } from '../output.ts';
+import { formatted, inFormat, outputFlag } from '../output.ts';
 
 const dnsSubdomain = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 const isSubdomain = (text: string) => text.length <= 253 && dnsSubdomain.test(text);
@@ -74,25 +74,29 @@ export const agentCommands = [
   ctlCommand({
     name: 'agent list',
     summary: 'List the agents that the hub knows',
-    flags: { label: listFlag({ usage: 'only agents whose labels match; may be repeated', short: 'l' }) },
-    run: async ({ label }, { principal, print, signal }) => {
+    flags: {
+      label: listFlag({ usage: 'only agents whose labels match; may be repeated', short: 'l' }),
+      output: outputFlag(),
+    },
+    run: async ({ label, output }, { principal, print, signal }) => {
       const { client, namespace } = principal();
       const labelSelector = [...label, wellKnown.agentNameLabel].join(',');
       const found = await client
         .list(secrets, { namespace, labelSelector, signal })
         .catch(asFatal('Could not list secrets'));
-      if (found.length === 0) {
-        print('No agents found.\n');
+      const agents = found.map(({ metadata }) => metadata.name.replace(/^cluster-/, ''));
+      const text = () => (agents.length === 0 ? 'No agents found.\n' : agents.map((agent) => `${agent}\n`).join(''));
+      print(inFormat(agents, output, text));
+      if (agents.length === 0) {
         throw new ExitError(1);
       }
-      print(found.map(({ metadata }) => `${metadata.name.replace(/^cluster-/, '')}\n`).join(''));
     },
   }),
   ctlCommand({
     name: 'agent inspect',
     aliases: ['agent show'],
     summary: 'Show the configuration of an agent',
-    arguments: ['NAME'],
+    arguments: ['AGENT'],
     flags: { output: stringFlag({ usage: 'format: json, yaml or text', default: 'json', short: 'o' }) },
     run: async ({ output }, ctl) => {
       const [agent = ''] = ctl.args;
@@ -136,7 +140,7 @@ export const agentCommands = [
     name: 'agent print-tls',
     aliases: ['agent dump-tls'],
     summary: "Print Argo CD's certificate, key or authority for an agent",
-    arguments: ['NAME'],
+    arguments: ['AGENT'],
     flags: { type: stringFlag({ usage: 'what to print: cert, key or ca', default: 'cert', short: 't' }) },
     run: async ({ type }, ctl) => {
       const [agent = ''] = ctl.args;
@@ -157,7 +161,7 @@ export const agentCommands = [
   ctlCommand({
     name: 'agent reconfigure',
     summary: "Change the configuration of an agent: address, credentials, Argo CD's certificate",
-    arguments: ['NAME'],
+    arguments: ['AGENT'],
     flags: {
       'resource-proxy-server': stringFlag({
         usage: "URL of the principal's resource proxy; stored as it is, so write https://HOST:PORT?agentName=NAME",

@@ -2,6 +2,7 @@ import { configMaps } from '../../lib/kube/index.ts';
 import { FatalError } from '../../lib/ops/index.ts';
 import { asFatal, ctlManager, names } from '../authority.ts';
 import { type Ctl, ctlCommand } from '../ctl-command.ts';
+import { inFormat, outputFlag } from '../output.ts';
 
 /** The commands about certificates that may not be used any more. */
 export const blocklistCommands = [
@@ -40,12 +41,12 @@ export const blocklistCommands = [
   ctlCommand({
     name: 'blocklist tls list',
     summary: 'List the blocked certificates',
-    flags: {},
-    run: async (_, ctl) => {
-      const found = await blocked(ctl);
-      ctl.print(
-        found.length === 0 ? 'No entries in the blocklist.\n' : `${['FINGERPRINT', ...found.sort()].join('\n')}\n`,
-      );
+    flags: { output: outputFlag() },
+    run: async ({ output }, ctl) => {
+      const found = (await blocked(ctl)).sort();
+      const text = () =>
+        found.length === 0 ? 'No entries in the blocklist.\n' : `${['FINGERPRINT', ...found].join('\n')}\n`;
+      ctl.print(inFormat(found, output, text));
     },
   }),
 ];

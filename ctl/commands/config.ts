@@ -7,7 +7,7 @@ import { boolFlag, FatalError, stringFlag, UsageError } from '../../lib/ops/inde
 import { type Ctl, ctlCommand } from '../ctl-command.ts';
 import { defaultConfigPath } from '../flags.ts';
 import { checkConfig, emptyConfig, type LocalConfig, readCtlConfig, writeCtlConfig } from '../local-config.ts';
-import { textTable } from '../output.ts';
+import { inFormat, outputFlag, textTable } from '../output.ts';
 import { openPrompt } from '../prompt.ts';
 
 const kinds = ['principal', 'agent'] as const;
@@ -98,21 +98,21 @@ export const configCommands = [
     name: 'config list',
     summary: 'List principals and agents',
     ignoresConfig: true,
-    flags: {},
-    run: async (_, ctl) => {
+    flags: { output: outputFlag() },
+    run: async ({ output }, ctl) => {
       const config = await load(ctl);
       const rows = kinds.flatMap((kind) =>
         [...entriesOf(config, kind)].map(([name, { context, namespace }]) => [kind, name, context, namespace]),
       );
-      ctl.print(textTable([['COMPONENT', 'NAME', 'CONTEXT', 'NAMESPACE'], ...rows]));
+      ctl.print(listed(['component', 'name', 'context', 'namespace'], rows, output));
     },
   }),
   ctlCommand({
     name: 'config list principal',
     summary: 'List principals',
     ignoresConfig: true,
-    flags: {},
-    run: async (_, ctl) => {
+    flags: { output: outputFlag() },
+    run: async ({ output }, ctl) => {
       const { principals, defaultPrincipal } = await load(ctl);
       const rows = [...principals].map(([name, { context, namespace }]) => [
         name,
@@ -120,21 +120,27 @@ export const configCommands = [
         namespace,
         name === defaultPrincipal ? 'X' : '',
       ]);
-      ctl.print(textTable([['NAME', 'CONTEXT', 'NAMESPACE', 'DEFAULT'], ...rows]));
+      ctl.print(listed(['name', 'context', 'namespace', 'default'], rows, output));
     },
   }),
   ctlCommand({
     name: 'config list agent',
     summary: 'List agents',
     ignoresConfig: true,
-    flags: {},
-    run: async (_, ctl) => {
+    flags: { output: outputFlag() },
+    run: async ({ output }, ctl) => {
       const { agents } = await load(ctl);
       const rows = [...agents].map(([name, { context, namespace }]) => [name, context, namespace]);
-      ctl.print(textTable([['NAME', 'CONTEXT', 'NAMESPACE'], ...rows]));
+      ctl.print(listed(['name', 'context', 'namespace'], rows, output));
     },
   }),
 ];
+
+/** Rows with a name for each column: a table, or a list of objects. */
+function listed(columns: readonly string[], rows: readonly (readonly string[])[], output: string): string {
+  const objects = rows.map((row) => Object.fromEntries(columns.map((column, index) => [column, row[index]])));
+  return inFormat(objects, output, () => textTable([columns.map((column) => column.toUpperCase()), ...rows]));
+}
 
 /** @throws UsageError that names the flags which are missing */
 function requireFlags({ given }: Ctl, wanted: readonly string[]): void {

@@ -1,9 +1,9 @@
 import { sleep } from '../../lib/base/index.ts';
-import { boolFlag, oneOf, printYaml, stringFlag } from '../../lib/ops/index.ts';
+import { boolFlag } from '../../lib/ops/index.ts';
 import { ctlCommand } from '../ctl-command.ts';
 import { type ClusterState, type FleetState, fleetOf } from '../fleet/fleet.ts';
 import { followFleet, readFleet } from '../fleet/hub-objects.ts';
-import { jsonText, textTable } from '../output.ts';
+import { inFormat, outputFlag, textTable } from '../output.ts';
 
 /** Changes that come faster are shown together, in ms. */
 const gatherMs = 200;
@@ -16,12 +16,7 @@ export const statusCommand = ctlCommand({
   description:
     'Shows each cluster that the hub knows: whether its agent is connected and since when, mode, Applications that are out of\nsync or not healthy, the end of its certificate, and what is wrong first. With --watch the view follows the hub.',
   flags: {
-    output: stringFlag({
-      usage: 'format: text, wide, json or yaml',
-      default: 'text',
-      short: 'o',
-      check: oneOf('text', 'wide', 'json', 'yaml'),
-    }),
+    output: outputFlag('wide'),
     watch: boolFlag({ usage: 'show it again whenever something changes', short: 'w' }),
   },
   run: async ({ output, watch }, ctl) => {
@@ -54,13 +49,10 @@ export const statusCommand = ctlCommand({
 
 /** A fleet in a format. */
 export function shownFleet(fleet: FleetState, output: string, now: Date): string {
-  if (output === 'json') {
-    return jsonText(fleet, 2);
-  }
-  if (output === 'yaml') {
-    return printYaml(fleet);
-  }
-  const isWide = output === 'wide';
+  return inFormat(fleet, output, () => fleetText(fleet, now, output === 'wide'));
+}
+
+function fleetText(fleet: FleetState, now: Date, isWide: boolean): string {
   const head = ['CLUSTER', 'STATE', 'MODE', 'SINCE', 'APPS', 'OUT OF SYNC', 'UNHEALTHY', 'FAILING', 'CERTIFICATE'];
   const rows = fleet.clusters.map((cluster) => row(cluster, now, isWide));
   const table = textTable([[...head, ...(isWide ? ['VERSION', 'PRINCIPAL', 'SERVER'] : []), 'PROBLEM'], ...rows]);

@@ -2,21 +2,12 @@ import { annotations } from '../../lib/argocd/index.ts';
 import { wellKnown } from '../../lib/base/index.ts';
 import { type ConnectionRecord, connectionRecord, connectionSelector } from '../../lib/clusters/index.ts';
 import { Informer, leases, secrets } from '../../lib/kube/index.ts';
-import {
-  boolFlag,
-  ExitError,
-  FatalError,
-  InterruptedError,
-  oneOf,
-  printable,
-  printYaml,
-  stringFlag,
-} from '../../lib/ops/index.ts';
+import { boolFlag, ExitError, FatalError, InterruptedError, printable } from '../../lib/ops/index.ts';
 import { type ShownApplication, type Station, shownApplications, stationsOf } from '../../lib/way/index.ts';
 import { asFatal } from '../authority.ts';
 import { type Ctl, ctlCommand } from '../ctl-command.ts';
 import { agentOf, hubAgents } from '../fleet/fleet.ts';
-import { jsonText, textTable } from '../output.ts';
+import { inFormat, outputFlag, textTable } from '../output.ts';
 import { ago } from './status.ts';
 
 /** `trace`: where the last change of an Application is. */
@@ -27,12 +18,7 @@ export const traceCommand = ctlCommand({
     'APPLICATION is [NAMESPACE/]NAME on the hub. With --agent-context its copy on the cluster is looked at, too.\nExit code 0 when it has arrived, 1 while it waits, 130 when --follow is interrupted before.',
   arguments: ['APPLICATION'],
   flags: {
-    output: stringFlag({
-      usage: 'format: text, json or yaml',
-      default: 'text',
-      short: 'o',
-      check: oneOf('text', 'json', 'yaml'),
-    }),
+    output: outputFlag(),
     follow: boolFlag({ usage: 'go on until it has arrived', short: 'f' }),
   },
   run: async ({ output, follow }, ctl) => {
@@ -163,10 +149,11 @@ async function followUntil(ctl: Ctl, key: Key, show: () => Promise<boolean>): Pr
 /** Stations in a format. The times between them are those of the machines that wrote them. */
 export function shownWay(stations: readonly Station[], output: string, now: Date): string {
   const waiting = stations.find(({ isDone }) => !isDone);
-  if (output !== 'text') {
-    const document = { arrived: waiting === undefined, waitsAt: waiting?.station ?? '', stations };
-    return output === 'json' ? jsonText(document, 2) : printYaml(document);
-  }
+  const document = { arrived: waiting === undefined, waitsAt: waiting?.station ?? '', stations };
+  return inFormat(document, output, () => wayText(stations, waiting, now));
+}
+
+function wayText(stations: readonly Station[], waiting: Station | undefined, now: Date): string {
   const [start] = stations;
   const rows = stations.map(({ station, isDone, at, text }) => [
     isDone ? '✓' : '…',

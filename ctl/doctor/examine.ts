@@ -1,4 +1,4 @@
-import { splitHostPort } from '../../lib/base/index.ts';
+import { hostPort, splitHostPort } from '../../lib/base/index.ts';
 import { decodeSecret, FatalError } from '../../lib/ops/index.ts';
 import type { Ctl } from '../ctl-command.ts';
 import { agentCertificate, agentFaults, principalAddressOf } from './agent-checks.ts';
@@ -24,6 +24,10 @@ export interface Examination {
 export interface ExaminationResult {
   /** All that is wrong, the cause first. */
   readonly findings: readonly Diagnosis[];
+  /** In words: a hub without findings is only well as far as somebody looked. */
+  readonly lookedAt: readonly string[];
+  /** What was left out, in words, with what it takes to look at it. */
+  readonly notLookedAt: readonly string[];
   /** To the cluster that was named, when the hub answers. */
   readonly roundTrip?: RoundTrip;
 }
@@ -62,8 +66,9 @@ export async function examine(ctl: Ctl, { cluster, address }: Examination): Prom
         );
   const findings = judge(hub, agent, cluster);
   const endpoint = given ?? (agent === undefined ? undefined : principalAddressOf(agent)) ?? loadBalancerOf(hub);
+  const extent = extentOf(hub, agent, cluster, endpoint);
   if (hub.unreachable !== undefined) {
-    return { findings: inOrder(findings) };
+    return { findings: inOrder(findings), ...extent };
   }
   const tried = cluster === '' ? undefined : tryRoundTrip(ctl.principal(), hub, cluster, ctl.signal);
   if (endpoint !== undefined) {
@@ -78,7 +83,31 @@ export async function examine(ctl: Ctl, { cluster, address }: Examination): Prom
     );
   }
   const { roundTrip, findings: failed = [] } = (await tried) ?? {};
-  return { findings: inOrder([...findings, ...failed]), ...(roundTrip === undefined ? {} : { roundTrip }) };
+  return { findings: inOrder([...findings, ...failed]), ...extent, ...(roundTrip === undefined ? {} : { roundTrip }) };
+}
+
+/** What an examination looks at and what not. */
+function extentOf(
+  hub: Facts,
+  agent: Facts | undefined,
+  cluster: string,
+  endpoint: { readonly host: string; readonly port: number } | undefined,
+): Pick<ExaminationResult, 'lookedAt' | 'notLookedAt'> {
+  const count = agentsOf(hub).length;
+  const agents = cluster === '' ? `${count} agent${count === 1 ? '' : 's'} as the hub knows them` : `agent ${cluster}`;
+  const lookedAt = ['the hub', agents];
+  const notLookedAt = [];
+  if (agent === undefined) {
+    notLookedAt.push(`the cluster itself (doctor ${cluster || 'CLUSTER'} --agent-context CONTEXT)`);
+  } else {
+    lookedAt.push('its cluster');
+  }
+  if (endpoint === undefined) {
+    notLookedAt.push('the network from here to the principal (--principal-address HOST:PORT)');
+  } else {
+    lookedAt.push(`the network from here to ${hostPort(endpoint.host, endpoint.port)}`);
+  }
+  return { lookedAt, notLookedAt };
 }
 
 /** What the facts of hub and cluster say. */

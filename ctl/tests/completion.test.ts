@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -24,6 +24,29 @@ test('bash completes commands, also after flags and by aliases, and flags', () =
   expect(offered('--principal-context', 'hub', 'blocklist', 'tls', 'a')).toEqual(['add']);
   expect(offered('agent', 'create', 'east', '--key-')).toEqual(['--key-algorithm', '--key-size']);
   expect(offered('agent', 'create', 'east', '--principal-c')).toEqual(['--principal-context']);
+});
+
+test('bash asks the hub that the flags name for names of agents and Applications, and for nothing else', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'completion-'));
+  const program = join(folder, 'argocd-agentctl');
+  writeFileSync(program, '#!/bin/sh\nfor word; do echo "asked:$word"; done\n');
+  chmodSync(program, 0o755);
+  const at = (words: string[]) => {
+    const script = `${bash}
+      COMP_WORDS=(${program} ${words.join(' ')} ''); COMP_CWORD=${words.length + 1}
+      _argocd_agentctl; printf '%s\\n' "\${COMPREPLY[@]}"`;
+    return execFileSync('bash', ['-c', script], { encoding: 'utf8' }).trim().split('\n');
+  };
+  try {
+    expect(at(['doctor'])).toEqual(['completion', 'names', 'agents'].map((word) => `asked:${word}`));
+    expect(at(['--context', 'hub', 'trace', '-n', 'gitops', '--agent-context', 'east'])).toEqual(
+      ['completion', 'names', 'applications', '--context', 'hub', '-n', 'gitops'].map((word) => `asked:${word}`),
+    );
+    expect(at(['agent', 'inspect', '--kubeconfig=/k'])).toContain('asked:--kubeconfig=/k');
+    expect(at(['agent', 'create'])).toEqual(['']);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });
 
 test.each(['zsh', 'fish'] as const)(
