@@ -7,6 +7,7 @@ import { CertificateKeeper, type CertificateKeeperOptions } from './certificate-
 import { agentFieldManager, agentSync } from './cluster-sync.ts';
 import { ClusterStatistics } from './connection/cluster-statistics.ts';
 import { connectionSettings, keepConnected } from './connection/connect.ts';
+import { OwnCluster } from './connection/own-cluster.ts';
 import { type AgentCredentials, agentCredentials } from './credentials.ts';
 import type { AgentFlags, agentFlags } from './flags.ts';
 import { serveLive } from './live/live-access.ts';
@@ -86,7 +87,9 @@ export async function runAgent(flags: AgentFlags, context: CommandContext<typeof
     isRedisConnected: () => link.problem === undefined,
   });
   await program.serveMetrics();
-  const statistics = new ClusterStatistics({ link, intervalMs: flags['cache-refresh-interval'], logger });
+  const cluster = new OwnCluster({ client, secrets: caches.Secrets, fieldManager: agentFieldManager, logger });
+  const intervalMs = flags['cache-refresh-interval'];
+  const statistics = new ClusterStatistics({ link, cluster, intervalMs, logger });
   const informing = Promise.all([link.run(signal), statistics.run(signal), keeper?.run(signal)]).catch(failed);
 
   const live = serveLive({
@@ -114,6 +117,7 @@ export async function runAgent(flags: AgentFlags, context: CommandContext<typeof
     credentials,
     sync,
     statistics,
+    cluster,
     keeper,
     live,
     metrics,

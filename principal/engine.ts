@@ -3,8 +3,10 @@ import { type RunningProgram, receiveWindowLimits } from '../lib/bridge/index.ts
 import { EventRecorder } from '../lib/kube/index.ts';
 import { type Detail, type FleetReporter, type Loggers, queueMetrics } from '../lib/ops/index.ts';
 import type { Compression } from '../lib/redis/index.ts';
+import { eventTypes, messageEvent, principalSource, targets, type WireEvent } from '../lib/wire/index.ts';
 import { ApplicationEvents } from './application-events.ts';
 import { countChanges, gpgKeyCount } from './change-metrics.ts';
+import { CacheRefreshes } from './clusters/cache-refreshes.ts';
 import { ClusterInfos } from './clusters/cluster-info.ts';
 import { HubClusters } from './clusters/hub-clusters.ts';
 import { OperatorEvents } from './clusters/operator-events.ts';
@@ -92,6 +94,7 @@ export function startEngine(
     link,
     compression: flags['redis-compression-type'] as Compression,
     isResponsible: replicas && ((agent) => replicas.isResponsible(agent)),
+    reported: (agent, cache) => cacheRefreshes.reported(agent, cache),
     observer: observerOf('cluster-information'),
     logger,
   });
@@ -114,6 +117,26 @@ export function startEngine(
     open.subscribe(notifications.presence);
   }
   open.subscribe(new UnsteadyConnections((found) => operators.unsteady(found)));
+  const send = (agent: string, event: WireEvent) => {
+    const isSent = open.send(agent, event);
+    if (isSent) {
+      metrics.eventSent();
+    }
+    return isSent;
+  };
+  const cacheRefreshes = new CacheRefreshes({
+    agents,
+    send: (agent) => {
+      const { clusterCacheInvalidate } = eventTypes;
+      return send(
+        agent,
+        messageEvent(targets.clusterCacheInfoUpdate, clusterCacheInvalidate, {}, { source: principalSource }),
+      );
+    },
+    logger,
+  });
+  const isForgotten = (agent: string) => cacheRefreshes.disconnected(agent);
+  open.subscribe({ connected: isForgotten, disconnected: isForgotten });
   const modes: ModeSources = { agents, recorded: (agent) => records.modeOf(agent) };
   const metrics = principalMetrics(registry, {
     connections: () => open.connections(),
@@ -176,7 +199,13 @@ export function startEngine(
       events: applicationEvents,
     }).follow(caches.Applications);
   }
-  agents.subscribe({ mapped: hub.mapped, written: (agent) => clusterInfos.secretWritten(agent) });
+  agents.subscribe({
+    mapped: hub.mapped,
+    written: (agent) => {
+      clusterInfos.secretWritten(agent);
+      cacheRefreshes.secretWritten(agent);
+    },
+  });
   outOfStepMetric(registry, () =>
     open.connections().map(({ agent }) => [agent, hub.sync.stats(agent).pending] as const),
   );
@@ -194,13 +223,7 @@ export function startEngine(
 
   // Live access.
   const live = new LiveAccess({
-    send: (agent, event) => {
-      const isSent = open.send(agent, event);
-      if (isSent) {
-        metrics.eventSent();
-      }
-      return isSent;
-    },
+    send,
     isConnected: (agent) => open.isConnected(agent),
     mirrored: {
       isAutonomous: (agent) => pinnedMode(modes, agent) === 'autonomous',

@@ -22,6 +22,7 @@ const info = (applicationsCount: number): ClusterInfo => ({
 function start(options: { notified: boolean; intervalMs?: number }) {
   const redis = new Map<string, Buffer>();
   const listeners: (() => void)[] = [];
+  const cluster = { isKnown: false, changed: (): void => undefined };
   const state = { reads: 0, problem: undefined as string | undefined, failure: undefined as Error | undefined };
   const statistics = new ClusterStatistics({
     link: {
@@ -39,6 +40,14 @@ function start(options: { notified: boolean; intervalMs?: number }) {
       onReady: (listener) => listeners.push(listener),
       onChanged: (listener) => listeners.push(listener),
     },
+    cluster: {
+      get isKnown() {
+        return cluster.isKnown;
+      },
+      onChanged: (listener) => {
+        cluster.changed = listener;
+      },
+    },
     intervalMs: options.intervalMs ?? 1,
     logger: createLogger({ level: 'fatal' }),
   });
@@ -55,7 +64,7 @@ function start(options: { notified: boolean; intervalMs?: number }) {
       listener();
     }
   };
-  return { statistics, state, sent, send, put };
+  return { statistics, state, cluster, sent, send, put };
 }
 const payload = (applicationsCount: number) => ({
   applicationsCount,
@@ -125,4 +134,17 @@ test('an Argo CD that does not compress is understood', async () => {
   put(info(7), 'none');
   await count(sent, 1);
   expect(sent).toEqual([payload(7)]);
+});
+
+test('says whether Argo CD can be made to drop its cache, at once when that changes', async () => {
+  const { statistics, cluster, sent, send, put } = start({ notified: true });
+  statistics.connected(send);
+  put(info(1));
+  await count(sent, 1);
+  cluster.changed();
+  cluster.isKnown = true;
+  cluster.changed();
+  cluster.isKnown = false;
+  cluster.changed();
+  expect(sent).toEqual([payload(1), { ...payload(1), dropsCache: true }, payload(1)]);
 });

@@ -1,13 +1,12 @@
 import { type Logger, onAbort, sleep } from '../../lib/base/index.ts';
 import { clusterInfoKey, decodeClusterInfo, type RedisLink } from '../../lib/redis/index.ts';
 import { agentSource, eventTypes, messageEvent, targets, type WireEvent } from '../../lib/wire/index.ts';
+import { type OwnCluster, ownServer } from './own-cluster.ts';
 
-/** Argo CD's URL of the cluster that it runs on. */
-const server = 'https://kubernetes.default.svc';
 /** Longest time between two reads without a notification. */
 const longestMs = 5 * 60_000;
 
-/** The statistics that the principal gets. The first three are the originals', which ignore the others. */
+/** The statistics that the principal gets. The first three are the originals', which ignore what else there is. */
 interface Statistics {
   readonly applicationsCount: number;
   readonly apisCount: number;
@@ -16,12 +15,16 @@ interface Statistics {
   readonly lastCacheSyncTime?: string;
 }
 
+/** Whether the local Argo CD can be made to drop its cache of the cluster, and news of that. */
+type CacheOwner = Pick<OwnCluster, 'isKnown' | 'onChanged'>;
+
 /**
  * Passes the local Argo CD's statistics of its cluster, from its Redis, on to the principal: once per connection, because a
  * principal drops them with the connection, and after each change.
  */
 export class ClusterStatistics {
   readonly #link: Pick<RedisLink, 'get' | 'onReady' | 'onChanged' | 'isNotified' | 'problem'>;
+  readonly #cluster: CacheOwner;
   readonly #intervalMs: number;
   readonly #logger: Logger;
   #current: Statistics | undefined;
@@ -34,10 +37,12 @@ export class ClusterStatistics {
   /** `intervalMs`: shortest time between two reads from Redis. */
   constructor(options: {
     link: Pick<RedisLink, 'get' | 'onReady' | 'onChanged' | 'isNotified' | 'problem'>;
+    cluster: CacheOwner;
     intervalMs: number;
     logger: Logger;
   }) {
     this.#link = options.link;
+    this.#cluster = options.cluster;
     this.#intervalMs = options.intervalMs;
     this.#logger = options.logger;
   }
@@ -61,6 +66,7 @@ export class ClusterStatistics {
     };
     this.#link.onReady(due);
     this.#link.onChanged(due);
+    this.#cluster.onChanged(() => this.#tell());
     onAbort(signal, () => this.#wake());
     while (!signal.aborted) {
       await this.#due(signal);
@@ -123,7 +129,7 @@ export class ClusterStatistics {
   }
 
   async #decoded(compression: 'gzip' | 'none') {
-    const value = await this.#link.get(clusterInfoKey(server, compression));
+    const value = await this.#link.get(clusterInfoKey(ownServer, compression));
     return value && decodeClusterInfo(value, compression);
   }
 
@@ -131,14 +137,15 @@ export class ClusterStatistics {
     if (this.#current === undefined || this.#send === undefined) {
       return;
     }
-    const text = JSON.stringify(this.#current);
+    const statistics = { ...this.#current, ...(this.#cluster.isKnown ? { dropsCache: true } : {}) };
+    const text = JSON.stringify(statistics);
     if (text === this.#sent) {
       return;
     }
     this.#sent = text;
     const { clusterCacheInfoUpdate } = eventTypes;
     const origin = { source: agentSource };
-    this.#send(messageEvent(targets.clusterCacheInfoUpdate, clusterCacheInfoUpdate, this.#current, origin));
-    this.#logger.debug({ statistics: this.#current }, "the cluster's statistics were sent");
+    this.#send(messageEvent(targets.clusterCacheInfoUpdate, clusterCacheInfoUpdate, statistics, origin));
+    this.#logger.debug({ statistics }, "the cluster's statistics were sent");
   }
 }

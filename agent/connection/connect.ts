@@ -14,11 +14,13 @@ import {
   agentSource,
   type ClientTls,
   type EventStream,
+  eventTypes,
   heartbeatEvent,
   type PrincipalInfo,
   runWireClient,
   type SessionCalls,
   type SessionHandlers,
+  targets,
 } from '../../lib/wire/index.ts';
 import type { CertificateKeeper } from '../certificate-keeper.ts';
 import type { AgentCredentials } from '../credentials.ts';
@@ -26,6 +28,7 @@ import type { LiveRequests } from '../live/requests.ts';
 import type { AgentMetrics } from '../metrics.ts';
 import { type AgentSettings, serverAddresses } from '../settings.ts';
 import type { ClusterStatistics } from './cluster-statistics.ts';
+import type { OwnCluster } from './own-cluster.ts';
 import { ReportPace } from './report-pace.ts';
 
 /** Options of the agent's connection. */
@@ -34,6 +37,7 @@ export interface ConnectionContext {
   readonly credentials: AgentCredentials;
   readonly sync: AgentSync;
   readonly statistics: ClusterStatistics;
+  readonly cluster: Pick<OwnCluster, 'dropCache'>;
   /** Undefined when somebody else brings the agent's certificate. */
   readonly keeper: CertificateKeeper | undefined;
   readonly live: LiveRequests;
@@ -117,6 +121,10 @@ function onConnected(
     },
     other: (event) => {
       if (live.take(event)) {
+        return;
+      }
+      if (event.target === targets.clusterCacheInfoUpdate && event.type === eventTypes.clusterCacheInvalidate) {
+        void context.cluster.dropCache(context.signal);
         return;
       }
       unserved.report(event);

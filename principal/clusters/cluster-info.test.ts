@@ -21,7 +21,12 @@ const counts = { applicationsCount: 3, apisCount: 60, resourcesCount: 500 };
 /** The principal with an in-memory Redis; `servers` are those of the agents' cluster Secrets. */
 function start(servers: Record<string, string[]>, options: { redis?: Map<string, Buffer>; graceMs?: number } = {}) {
   const redis = options.redis ?? new Map<string, Buffer>();
-  const state = { problem: undefined as string | undefined, writes: 0, ready: (): void => undefined };
+  const state = {
+    problem: undefined as string | undefined,
+    writes: 0,
+    reports: [] as unknown[],
+    ready: (): void => undefined,
+  };
   const infos = new ClusterInfos({
     agents: {
       names: () => Object.keys(servers),
@@ -53,6 +58,7 @@ function start(servers: Record<string, string[]>, options: { redis?: Map<string,
       },
     },
     compression: 'none',
+    reported: (agent, { dropsCache, lastCacheSyncTime }) => state.reports.push([agent, dropsCache, lastCacheSyncTime]),
     logger: createLogger({ level: 'fatal' }),
   });
   const stop = new AbortController();
@@ -158,6 +164,19 @@ test('what an agent repeats is not written again', async () => {
   await until(() => read('https://a')?.applicationsCount === 5);
 });
 
+test('what an agent says of its cache is passed on, also when it is no news', () => {
+  const { infos, state } = start({ a: ['https://a'] });
+  const lastCacheSyncTime = '2026-11-21T10:00:00Z';
+  infos.statistics('a', report({ ...counts, dropsCache: true, lastCacheSyncTime }));
+  infos.statistics('a', report({ ...counts, dropsCache: true, lastCacheSyncTime }));
+  infos.statistics('a', report(counts));
+  expect(state.reports).toEqual([
+    ['a', true, lastCacheSyncTime],
+    ['a', true, lastCacheSyncTime],
+    ['a', undefined, undefined],
+  ]);
+});
+
 test('invalid statistics of an agent are refused', () => {
   const { infos } = start({ a: ['https://a'] });
   for (const bad of [
@@ -165,6 +184,7 @@ test('invalid statistics of an agent are refused', () => {
     { ...counts, apisCount: -1 },
     { ...counts, serverVersion: 'x'.repeat(1_000) },
     { ...counts, lastCacheSyncTime: 'now' },
+    { ...counts, dropsCache: 'yes' },
     { ...counts, padding: 'x'.repeat(20_000) },
   ]) {
     expect(() => infos.statistics('a', report(bad))).toThrow();

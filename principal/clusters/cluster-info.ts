@@ -12,6 +12,7 @@ import {
   type RedisLink,
 } from '../../lib/redis/index.ts';
 import { dataOf, type WireEvent } from '../../lib/wire/index.ts';
+import type { ReportedCache } from './cache-refreshes.ts';
 import type { MappedAgents } from './mapped-agents.ts';
 
 /** Well before Argo CD drops the information. */
@@ -35,6 +36,7 @@ const payload = z.object({
   // Ours, originals do not send them.
   serverVersion: z.string().max(100).exactOptional(),
   lastCacheSyncTime: z.iso.datetime({ offset: true }).exactOptional(),
+  dropsCache: z.boolean().exactOptional(),
 });
 
 const noCounts = { applicationsCount: 0, apisCount: 0, resourcesCount: 0 };
@@ -62,6 +64,7 @@ export class ClusterInfos {
   readonly #link: Pick<RedisLink, 'get' | 'set' | 'delete' | 'onReady' | 'problem' | 'isConnected'>;
   readonly #compression: Compression;
   readonly #isResponsible: ((agent: string) => boolean) | undefined;
+  readonly #reported: ((agent: string, cache: ReportedCache) => void) | undefined;
   readonly #logger: Logger;
   readonly #queue: WorkQueue;
   readonly #states = new Map<string, ConnectionState>();
@@ -79,6 +82,8 @@ export class ClusterInfos {
     compression: Compression;
     /** Whether this replica, of several, writes about the agent. Default: it is the only one. */
     isResponsible?: ((agent: string) => boolean) | undefined;
+    /** Called for each report of an agent. */
+    reported?: (agent: string, cache: ReportedCache) => void;
     observer?: WorkQueueObserver;
     logger: Logger;
   }) {
@@ -86,6 +91,7 @@ export class ClusterInfos {
     this.#link = options.link;
     this.#compression = options.compression;
     this.#isResponsible = options.isResponsible;
+    this.#reported = options.reported;
     this.#logger = options.logger;
     this.#queue = new WorkQueue({
       name: 'cluster information',
@@ -126,6 +132,7 @@ export class ClusterInfos {
   /** Takes an event of target `clusterCacheInfoUpdate`. @throws WireError when it cannot be read */
   statistics(agent: string, event: WireEvent): void {
     const now = dataOf(event, payload);
+    this.#reported?.(agent, now);
     // Agents repeat them every 10 s. Unchanged information is written again only before Argo CD drops it.
     const isKnown = isDeepStrictEqual(this.#statistics.get(agent)?.statistics, now);
     this.#statistics.set(agent, { statistics: now, at: rfc3339Seconds(new Date()) });

@@ -278,6 +278,23 @@ describe('a managed agent beside it', () => {
     await say(2);
     await shown('a change', (info) => info.applicationsCount === 2);
 
+    // Invalidate cache, as Argo CD's API server asks for it on the hub. It reaches the cluster's Argo CD where that can hear it.
+    const refresh = 'argocd.argoproj.io/refresh';
+    await pair.managed.client.create(secrets, {
+      metadata: { name: 'in-cluster', namespace, labels: { 'argocd.argoproj.io/secret-type': 'cluster' } },
+      data: { server: Buffer.from('https://kubernetes.default.svc').toString('base64') },
+    });
+    const asked = { metadata: { annotations: { [refresh]: '2026-01-02T03:10:00Z' } } };
+    await pair.hub.client.mergePatch(secrets, { namespace, name: `cluster-${pair.name}` }, asked);
+    await until(
+      "the cluster's Argo CD is asked to drop its cache",
+      async () => {
+        const own = await pair.managed.client.get(secrets, { namespace, name: 'in-cluster' });
+        return own?.metadata.annotations?.[refresh] !== undefined;
+      },
+      logs(),
+    );
+
     await pair.agent.stop();
     const gone = await shown('that it is gone', (info) => info.connectionState.status === 'Failed');
     expect(gone).toMatchObject({

@@ -20,6 +20,8 @@ export const eventTypes = {
   requestUpdate: `${prefix}.request-update`,
   requestResourceResync: `${prefix}.request-resource-resync`,
   clusterCacheInfoUpdate: `${prefix}.cluster-cache-info-update`,
+  /** Not of argocd-agent: only for agents that say that they know it. */
+  clusterCacheInvalidate: `${prefix}.cluster-cache-invalidate`,
   terminalRequest: `${prefix}.terminal-request`,
   error: `${prefix}.error`,
 } as const;
