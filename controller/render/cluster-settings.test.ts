@@ -103,6 +103,36 @@ test('a plugin is a container of the repo server, and its change replaces the po
   expect(other).not.toEqual(find('argocd-repo-server', 'Deployment')?.spec?.template?.metadata?.annotations);
 });
 
+test('what Argo CD 3.6 reads besides is read, by the programs that know it', () => {
+  const both = {
+    'redis.key.prefix': ['ARGOCD_REDIS_KEY_PREFIX', 'fleet:'],
+    'redis.sentinel.hosts': ['REDIS_SENTINEL_HOSTS', 'sentinel:26379'],
+    'redis.sentinel.master': ['REDIS_SENTINEL_MASTER', 'argocd'],
+    'otlp.sample.ratio': ['_OTLP_SAMPLE_RATIO', '0.1'],
+  } as const;
+  const controllers = {
+    'controller.metrics.application.labels': ['_METRICS_APPLICATION_LABELS', 'team'],
+    'controller.metrics.application.conditions': ['_METRICS_APPLICATION_CONDITIONS', 'OrphanedResourceWarning'],
+    'controller.metrics.cluster.labels': ['_METRICS_CLUSTER_LABELS', 'env'],
+  } as const;
+  const params = Object.fromEntries(
+    Object.entries({ ...both, ...controllers }).map(([key, [, value]]) => [key, value]),
+  );
+  expect(unreadParams(templates, { params })).toEqual([]);
+  const find = rendered({ params });
+  const read = (name: string, kind: string) =>
+    (find(name, kind)?.spec?.template?.spec.containers[0]?.env ?? []).map(({ name: variable, valueFrom }) => {
+      const { configMapKeyRef } = (valueFrom ?? {}) as { configMapKeyRef?: { key: string } };
+      return [variable, configMapKeyRef?.key];
+    });
+  const wanted = (prefix: string, of: Readonly<Record<string, readonly [string, string]>>) =>
+    Object.entries(of).map(([key, [name]]) => [name.startsWith('_') ? `${prefix}${name}` : name, key]);
+  expect(read('argocd-application-controller', 'StatefulSet')).toEqual(
+    expect.arrayContaining(wanted('ARGOCD_APPLICATION_CONTROLLER', { ...both, ...controllers })),
+  );
+  expect(read('argocd-repo-server', 'Deployment')).toEqual(expect.arrayContaining(wanted('ARGOCD_REPO_SERVER', both)));
+});
+
 test('parameters that no program reads are found', () => {
   const params = {
     'controller.status.processors': '1',
