@@ -92,6 +92,7 @@ test.each(rows)("--$flag is the original's", ({ flag, type, fallback, env }) => 
 test('these are ours alone', () => {
   const known = rows.map(({ flag }) => flag);
   expect(Object.keys(agentFlags).filter((name) => !known.includes(name))).toEqual([
+    'redis-key-prefix',
     'spiffe-endpoint-socket',
     'keep-gpg-keys',
     'operation-revisions',

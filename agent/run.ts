@@ -89,7 +89,8 @@ export async function runAgent(flags: AgentFlags, context: CommandContext<typeof
   await program.serveMetrics();
   const cluster = new OwnCluster({ client, secrets: caches.Secrets, fieldManager: agentFieldManager, logger });
   const intervalMs = flags['cache-refresh-interval'];
-  const statistics = new ClusterStatistics({ link, cluster, intervalMs, logger });
+  const keyPrefix = flags['redis-key-prefix'];
+  const statistics = new ClusterStatistics({ link, cluster, keyPrefix, intervalMs, logger });
   const informing = Promise.all([link.run(signal), statistics.run(signal), keeper?.run(signal)]).catch(failed);
 
   const live = serveLive({
@@ -104,7 +105,7 @@ export async function runAgent(flags: AgentFlags, context: CommandContext<typeof
     resourceMetrics: metrics.resourceProxy,
     isEnabled: flags['enable-resource-proxy'],
     access: flags['live-access'] as 'managed' | 'all',
-    redis: { link, hasSameKeys: flags['destination-based-mapping'], metrics: metrics.redisProxy },
+    redis: { link, hasSameKeys: flags['destination-based-mapping'], keyPrefix, metrics: metrics.redisProxy },
     terminals: { idleMs: flags['terminal-idle-timeout'], metrics: metrics.terminals },
     tracer: tracing?.tracer,
     logger: loggers.component('resource-proxy'),

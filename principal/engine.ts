@@ -93,6 +93,7 @@ export function startEngine(
     agents,
     link,
     compression: flags['redis-compression-type'] as Compression,
+    keyPrefix: flags['redis-key-prefix'],
     isResponsible: replicas && ((agent) => replicas.isResponsible(agent)),
     reported: (agent, cache) => cacheRefreshes.reported(agent, cache),
     observer: observerOf('cluster-information'),

@@ -109,6 +109,7 @@ test.each(rows)("--$flag is the original's", ({ flag, type, fallback, env }) => 
 test('these are ours alone', () => {
   const known = rows.map(({ flag }) => flag);
   expect(Object.keys(principalFlags).filter((name) => !known.includes(name))).toEqual([
+    'redis-key-prefix',
     'autonomous-project-groups',
     'share-default-project',
     'share-repositories',

@@ -206,6 +206,7 @@ async function startPrincipal() {
     upstream: { host: '127.0.0.1', port: (redis.address() as AddressInfo).port, tls: () => undefined },
     cache: { get: async () => undefined, subscribe: async () => true, ping: async () => undefined },
     agentOf: nothing,
+    keyPrefix: '',
     logger,
   });
   const livePeers: Peer[] = [];

@@ -19,7 +19,7 @@ const info = (applicationsCount: number): ClusterInfo => ({
   applicationsCount,
 });
 
-function start(options: { notified: boolean; intervalMs?: number }) {
+function start(options: { notified: boolean; intervalMs?: number; keyPrefix?: string }) {
   const redis = new Map<string, Buffer>();
   const listeners: (() => void)[] = [];
   const cluster = { isKnown: false, changed: (): void => undefined };
@@ -48,6 +48,7 @@ function start(options: { notified: boolean; intervalMs?: number }) {
         cluster.changed = listener;
       },
     },
+    keyPrefix: options.keyPrefix ?? '',
     intervalMs: options.intervalMs ?? 1,
     logger: createLogger({ level: 'fatal' }),
   });
@@ -56,9 +57,9 @@ function start(options: { notified: boolean; intervalMs?: number }) {
   void statistics.run(stop.signal);
   const sent: unknown[] = [];
   const send = (event: WireEvent) => void sent.push(JSON.parse(Buffer.from(event.data).toString()));
-  const put = (value: ClusterInfo, compression: 'gzip' | 'none' = 'gzip') => {
+  const put = (value: ClusterInfo, compression: 'gzip' | 'none' = 'gzip', prefix = '') => {
     redis.clear();
-    const key = `cluster|info|https://kubernetes.default.svc|1.8.3${compression === 'gzip' ? '.gz' : ''}`;
+    const key = `${prefix}cluster|info|https://kubernetes.default.svc|1.8.3${compression === 'gzip' ? '.gz' : ''}`;
     redis.set(key, encodeClusterInfo(value, compression));
     for (const listener of listeners) {
       listener();
@@ -134,6 +135,16 @@ test('an Argo CD that does not compress is understood', async () => {
   put(info(7), 'none');
   await count(sent, 1);
   expect(sent).toEqual([payload(7)]);
+});
+
+test("keys begin with Argo CD's prefix; without it they are those of an Argo CD that knows none", async () => {
+  const { statistics, sent, send, put } = start({ notified: true, keyPrefix: 'fleet:' });
+  statistics.connected(send);
+  put(info(7), 'gzip', 'fleet:');
+  await count(sent, 1);
+  put(info(8), 'none');
+  await count(sent, 2);
+  expect(sent).toEqual([payload(7), payload(8)]);
 });
 
 test('says whether Argo CD can be made to drop its cache, at once when that changes', async () => {

@@ -1,5 +1,5 @@
 import { type Logger, onAbort, sleep } from '../../lib/base/index.ts';
-import { clusterInfoKey, decodeClusterInfo, type RedisLink } from '../../lib/redis/index.ts';
+import { clusterInfoKey, decodeClusterInfo, prefixedValue, type RedisLink } from '../../lib/redis/index.ts';
 import { agentSource, eventTypes, messageEvent, targets, type WireEvent } from '../../lib/wire/index.ts';
 import { type OwnCluster, ownServer } from './own-cluster.ts';
 
@@ -25,6 +25,7 @@ type CacheOwner = Pick<OwnCluster, 'isKnown' | 'onChanged'>;
 export class ClusterStatistics {
   readonly #link: Pick<RedisLink, 'get' | 'onReady' | 'onChanged' | 'isNotified' | 'problem'>;
   readonly #cluster: CacheOwner;
+  readonly #keyPrefix: string;
   readonly #intervalMs: number;
   readonly #logger: Logger;
   #current: Statistics | undefined;
@@ -38,11 +39,14 @@ export class ClusterStatistics {
   constructor(options: {
     link: Pick<RedisLink, 'get' | 'onReady' | 'onChanged' | 'isNotified' | 'problem'>;
     cluster: CacheOwner;
+    /** What the keys of Argo CD's cache begin with. */
+    keyPrefix: string;
     intervalMs: number;
     logger: Logger;
   }) {
     this.#link = options.link;
     this.#cluster = options.cluster;
+    this.#keyPrefix = options.keyPrefix;
     this.#intervalMs = options.intervalMs;
     this.#logger = options.logger;
   }
@@ -129,7 +133,7 @@ export class ClusterStatistics {
   }
 
   async #decoded(compression: 'gzip' | 'none') {
-    const value = await this.#link.get(clusterInfoKey(ownServer, compression));
+    const value = await prefixedValue(this.#link, this.#keyPrefix, clusterInfoKey(ownServer, compression));
     return value && decodeClusterInfo(value, compression);
   }
 

@@ -7,14 +7,14 @@ import { RedisRequests } from './redis.ts';
 
 const channel = 'app|managed-resources|edge_web|1.8.3';
 
-function start() {
+function start(stored: Readonly<Record<string, string>> = {}, keyPrefix = '') {
   const listeners = new Map<string, () => void>();
   const followed: PromiseWithResolvers<void>[] = [];
   const ended: string[] = [];
   const failures: string[] = [];
   const requests = new RedisRequests({
     link: {
-      get: async () => undefined,
+      get: async (key) => (stored[key] === undefined ? undefined : Buffer.from(stored[key])),
       subscribe: (name, listener) => {
         const state = Promise.withResolvers<void>();
         followed.push(state);
@@ -23,6 +23,7 @@ function start() {
       },
     },
     hasSameKeys: false,
+    keyPrefix,
     metrics: { request: () => undefined, failed: (command) => failures.push(command) },
     logger: createLogger({ level: 'fatal' }),
   });
@@ -37,7 +38,16 @@ function start() {
       ),
       { answer: (event: WireEvent) => answers.push(event) } as never,
     );
+  const get = async (key: string) => {
+    const body = { get: { key } };
+    const request = { uuid: 'request', connectionUuid: 'connection', body };
+    await requests.handle(messageEvent(targets.redis, eventTypes.redisRequest, request, { source: principalSource }), {
+      answer: (event: WireEvent) => answers.push(event),
+    } as never);
+    return answers.map((event) => dataOf(event, redisResponse).body.get?.bytes?.toString()).at(-1);
+  };
   return {
+    get,
     requests,
     listeners,
     followed,
@@ -96,4 +106,16 @@ test('a channel of anything but an Application is refused', async () => {
     { subscribeResponse: { error: expect.stringContaining('this key may not be read: new-revoked-token') } },
   ]);
   expect(followed).toEqual([]);
+});
+
+test("a value is under Argo CD's prefix, or without one if that Argo CD knows none; channels have none", async () => {
+  const key = (name: string) => `app|resources-tree|${name}|1.8.3.gz`;
+  const stored = { [`fleet:${key('web')}`]: 'new', [key('web')]: 'old', [key('shop')]: 'plain' };
+  const { get, subscribe, followed, listeners } = start(stored, 'fleet:');
+  expect(await get(key('edge_web'))).toBe('new');
+  expect(await get(key('edge_shop'))).toBe('plain');
+  expect(await get(key('edge_none'))).toBeUndefined();
+  void subscribe(channel);
+  await until(() => followed.length === 1);
+  expect([...listeners.keys()]).toEqual(['app|managed-resources|web|1.8.3']);
 });

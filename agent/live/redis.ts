@@ -1,6 +1,6 @@
 import type { Logger } from '../../lib/base/index.ts';
 import { type RedisRequest, type RedisResponse, redisRequest } from '../../lib/live/index.ts';
-import type { RedisLink, Subscription } from '../../lib/redis/index.ts';
+import { prefixedValue, type RedisLink, type Subscription } from '../../lib/redis/index.ts';
 import { agentSource, dataOf, eventTypes, messageEvent, targets, type WireEvent } from '../../lib/wire/index.ts';
 import type { RequestContext } from './requests.ts';
 
@@ -9,6 +9,8 @@ export interface RedisRequestsOptions {
   readonly link: Pick<RedisLink, 'get' | 'subscribe'>;
   /** Whether keys are the same on the hub (`--destination-based-mapping`). */
   readonly hasSameKeys: boolean;
+  /** What the keys of Argo CD's cache begin with on this cluster; its channels do not. */
+  readonly keyPrefix: string;
   /** Counts requests and failures, by command. */
   readonly metrics: { request(command: string): void; failed(command: string): void };
   readonly logger: Logger;
@@ -60,10 +62,10 @@ export class RedisRequests {
   }
 
   async #get(key: string): Promise<{ bytes: string | null; cacheHit: boolean; error: string }> {
-    const { link, metrics } = this.#options;
+    const { link, keyPrefix, metrics } = this.#options;
     metrics.request('get');
     try {
-      const value = await link.get(this.#localKey(key));
+      const value = await prefixedValue(link, keyPrefix, this.#localKey(key));
       return { bytes: value?.toString('base64') ?? null, cacheHit: value !== undefined, error: '' };
     } catch (error) {
       metrics.failed('get');

@@ -20,12 +20,12 @@ describe.each(['principal', 'agent'] as const)('the manifests of the %s', (progr
     expect([pods.length, idRefusals(pods), rootPods(pods)]).toEqual([1, [], []]);
   });
 
-  it('give the container every key of the ConfigMap, and no other', () => {
+  it("give the container every key of the ConfigMap, and no other but Argo CD's prefix of keys in Redis", () => {
     const keys = Object.keys(read(folder, `${program}-params-cm.yaml`).data);
     const [container] = read(folder, `${program}-deployment.yaml`).spec.template.spec.containers;
     const bound = (container.env as { valueFrom?: { configMapKeyRef?: { key: string } } }[]).flatMap(
       ({ valueFrom }) => valueFrom?.configMapKeyRef?.key ?? [],
     );
-    expect(bound.sort()).toEqual(keys.sort());
+    expect(bound.sort()).toEqual([...keys, 'redis.key.prefix'].sort());
   });
 });

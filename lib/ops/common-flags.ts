@@ -77,6 +77,11 @@ export function commonFlags(program: CommonDefaults) {
     }),
     'otlp-insecure': boolFlag({ usage: 'send traces without TLS', ...env('OTLP_INSECURE') }),
     'redis-password': stringFlag({ usage: 'password of Redis', env: 'REDIS_PASSWORD' }),
+    'redis-key-prefix': stringFlag({
+      usage: "what the keys of Argo CD's cache in Redis begin with: redis.key.prefix of Argo CD 3.6",
+      // Argo CD's own name: the same key of argocd-cmd-params-cm is the value of both.
+      env: 'ARGOCD_REDIS_KEY_PREFIX',
+    }),
     'redis-creds-dir-path': stringFlag({
       usage: 'directory with the password of Redis in file auth and, optionally, the user name in file auth_username',
       env: 'REDIS_CREDS_DIR_PATH',

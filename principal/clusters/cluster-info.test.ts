@@ -19,7 +19,10 @@ const report = (payload: object) =>
 const counts = { applicationsCount: 3, apisCount: 60, resourcesCount: 500 };
 
 /** The principal with an in-memory Redis; `servers` are those of the agents' cluster Secrets. */
-function start(servers: Record<string, string[]>, options: { redis?: Map<string, Buffer>; graceMs?: number } = {}) {
+function start(
+  servers: Record<string, string[]>,
+  options: { redis?: Map<string, Buffer>; graceMs?: number; keyPrefix?: string } = {},
+) {
   const redis = options.redis ?? new Map<string, Buffer>();
   const state = {
     problem: undefined as string | undefined,
@@ -58,6 +61,7 @@ function start(servers: Record<string, string[]>, options: { redis?: Map<string,
       },
     },
     compression: 'none',
+    keyPrefix: options.keyPrefix ?? '',
     reported: (agent, { dropsCache, lastCacheSyncTime }) => state.reports.push([agent, dropsCache, lastCacheSyncTime]),
     logger: createLogger({ level: 'fatal' }),
   });
@@ -238,6 +242,15 @@ test('the entry goes with the cluster Secret, and moves with its server', async 
   await until(() => redis.size === 0);
 });
 
+test("the key begins with Argo CD's prefix", async () => {
+  const { infos, redis, servers } = start({ a: ['https://a'] }, { keyPrefix: 'fleet:' });
+  infos.connected('a');
+  await until(() => redis.has(`fleet:${keyOf('https://a')}`));
+  delete servers.a;
+  infos.changed('a');
+  await until(() => redis.size === 0);
+});
+
 test('a refused agent shows, unless it is connected', async () => {
   const { infos, read, says } = start({ a: ['https://a'] });
   infos.refused('a', 'wrong mode');
@@ -278,6 +291,7 @@ test('what Redis does not take is said once, and tried on, also when the link sa
     agents: { names: () => ['a', 'b'], clustersOf: servers },
     link,
     compression: 'gzip',
+    keyPrefix: '',
     logger,
   });
   const stop = new AbortController();

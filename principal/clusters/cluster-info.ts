@@ -63,6 +63,7 @@ export class ClusterInfos {
   readonly #agents: Pick<MappedAgents, 'names' | 'clustersOf'>;
   readonly #link: Pick<RedisLink, 'get' | 'set' | 'delete' | 'onReady' | 'problem' | 'isConnected'>;
   readonly #compression: Compression;
+  readonly #keyPrefix: string;
   readonly #isResponsible: ((agent: string) => boolean) | undefined;
   readonly #reported: ((agent: string, cache: ReportedCache) => void) | undefined;
   readonly #logger: Logger;
@@ -80,6 +81,8 @@ export class ClusterInfos {
     agents: Pick<MappedAgents, 'names' | 'clustersOf'>;
     link: Pick<RedisLink, 'get' | 'set' | 'delete' | 'onReady' | 'problem' | 'isConnected'>;
     compression: Compression;
+    /** What the keys of Argo CD's cache begin with. */
+    keyPrefix: string;
     /** Whether this replica, of several, writes about the agent. Default: it is the only one. */
     isResponsible?: ((agent: string) => boolean) | undefined;
     /** Called for each report of an agent. */
@@ -90,6 +93,7 @@ export class ClusterInfos {
     this.#agents = options.agents;
     this.#link = options.link;
     this.#compression = options.compression;
+    this.#keyPrefix = options.keyPrefix;
     this.#isResponsible = options.isResponsible;
     this.#reported = options.reported;
     this.#logger = options.logger;
@@ -197,7 +201,7 @@ export class ClusterInfos {
     const servers = this.#agents.clustersOf(agent).flatMap(({ server }) => (server === '' ? [] : [server]));
     for (const server of this.#servers.get(agent) ?? []) {
       if (!servers.includes(server)) {
-        await this.#link.delete(clusterInfoKey(server, this.#compression));
+        await this.#link.delete(this.#keyOf(server));
       }
     }
     if (servers.length === 0) {
@@ -219,7 +223,7 @@ export class ClusterInfos {
   }
 
   async #writeServer(agent: string, server: string): Promise<void> {
-    const key = clusterInfoKey(server, this.#compression);
+    const key = this.#keyOf(server);
     const statistics = this.#statistics.get(agent)?.statistics;
     const state = this.#states.get(agent) ?? (this.#isSettled ? this.#absent(agent) : undefined);
     // The information of a former process stays until the agent's state is known.
@@ -261,6 +265,10 @@ export class ClusterInfos {
       this.#logger.debug({ key, error }, 'what Redis holds about a cluster cannot be read and is replaced');
       return undefined;
     }
+  }
+
+  #keyOf(server: string): string {
+    return `${this.#keyPrefix}${clusterInfoKey(server, this.#compression)}`;
   }
 
   #absent(agent: string): ConnectionState {

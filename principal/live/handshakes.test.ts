@@ -50,6 +50,7 @@ async function servedRedis(): Promise<Served> {
     upstream: { host: '127.0.0.1', port: (upstream.address() as { port: number }).port, tls: () => undefined },
     cache: { get: async () => undefined, subscribe: async () => true, ping: async () => undefined },
     agentOf: () => undefined,
+    keyPrefix: '',
     logger: createLogger({ level: 'fatal' }),
   });
   return { close: () => proxy.close(), port: proxy.port, ca: authority.certificate };

@@ -98,6 +98,7 @@ beforeEach(async () => {
       onReady: () => undefined,
     } as never,
     agentOf: (key) => applicationOf(key)?.namespace || undefined,
+    keyPrefix: '',
     metrics: { request: () => undefined, failed: () => undefined },
     logger: createLogger({ level: 'fatal' }),
   });

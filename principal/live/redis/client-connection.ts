@@ -14,7 +14,7 @@ import {
 } from '../../../lib/live/index.ts';
 import type { AgentCache } from './agent-cache.ts';
 import { AgentChannel } from './agent-channel.ts';
-import { keyFault } from './keys.ts';
+import { keyFault, unprefixed } from './keys.ts';
 import { PacedNews } from './paced-news.ts';
 import { isSubscriptionCommand, type SubscriptionCommand, Subscriptions } from './subscriptions.ts';
 import { ValueRefusal } from './value-check.ts';
@@ -29,6 +29,8 @@ export interface ClientConnectionOptions {
   agentOf(key: string): string | undefined;
   /** Called once, when Redis has accepted the client. */
   accepted?(): void;
+  /** What the keys of the hub's Argo CD begin with; its channels do not. */
+  readonly keyPrefix: string;
   readonly logger: Logger;
 }
 
@@ -207,7 +209,7 @@ export class ClientConnection {
     } else if (isSubscriptionCommand(name)) {
       await this.#subscribe(name, words, args);
     } else {
-      const [key = ''] = args;
+      const key = unprefixed(args[0] ?? '', this.#options.keyPrefix);
       const agent = name === 'get' && args.length === 1 ? this.#options.agentOf(key) : undefined;
       if (agent === undefined) {
         await this.#forward(name, words, { ended: (reply) => this.#follows(name, args, reply) });

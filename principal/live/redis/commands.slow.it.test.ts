@@ -58,6 +58,7 @@ beforeAll(async () => {
       ping: async () => undefined,
     },
     agentOf: (key) => applicationOf(key)?.namespace || undefined,
+    keyPrefix: '',
     logger: createLogger({ level: 'fatal' }),
   });
 });

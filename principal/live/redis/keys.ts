@@ -39,6 +39,17 @@ export function applicationOf(key: string): KeyedApplication | undefined {
   return { namespace: instance.slice(0, split), name: instance.slice(split + 1), kind };
 }
 
+/** A key of the hub's Argo CD without the text that it puts before each (3.6); others stay as they are. */
+export function unprefixed(key: string, prefix: string): string {
+  return key.startsWith(prefix) ? key.slice(prefix.length) : key;
+}
+
+/** What stands before a key that would be about an Application; undefined for every other key. Such a key is not known here. */
+export function unknownPrefix(key: string): string | undefined {
+  const at = key.length > longestKey ? -1 : key.search(/app\|(resources-tree|managed-resources)\|/);
+  return at > 0 ? key.slice(0, at) : undefined;
+}
+
 /** Why a key of an agent is not served; undefined when it is. */
 export function keyFault(key: string): string | undefined {
   const fields = key.split('|');

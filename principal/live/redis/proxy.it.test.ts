@@ -47,6 +47,7 @@ async function startProxy(...redisArgs: string[]) {
       ping: async () => undefined,
     },
     agentOf: (key) => applicationOf(key)?.namespace || undefined,
+    keyPrefix: 'fleet:',
     logger: createLogger({ level: 'fatal' }),
   });
   clean.push(() => proxy.close());
@@ -91,6 +92,9 @@ test('values of agents come from them and all others from Redis, in the order of
     one.get('app|resources-tree|edge_none|1.8.3.gz'),
     one.get('mfst|a'),
     one.ping(),
+    one.get(`fleet:${tree}`),
+    one.set('fleet:mfst|a', 'y'),
+    one.get('fleet:mfst|a'),
   ].map((question, index) => question.then((answer: unknown) => answers.push([index, String(answer).slice(0, 8)])));
   await until(() => asked.length === 1);
   expect(answers).toEqual([[0, 'OK']]);
@@ -103,7 +107,11 @@ test('values of agents come from them and all others from Redis, in the order of
     [3, 'null'],
     [4, 'null'],
     [5, 'PONG'],
+    [6, 'the tree'],
+    [7, 'OK'],
+    [8, 'y'],
   ]);
+  expect(asked).toEqual([`edge get ${tree}`, 'edge get app|resources-tree|edge_none|1.8.3.gz', `edge get ${tree}`]);
 });
 
 test.each([2, 3] as const)('messages of an agent reach the client that follows its channel (RESP%d)', async (RESP) => {

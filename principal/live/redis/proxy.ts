@@ -33,7 +33,10 @@ export interface RedisProxyOptions {
     tls(): ConnectionOptions | undefined;
   };
   readonly cache: Pick<AgentCache, 'get' | 'subscribe' | 'ping'>;
+  /** Gets keys without their prefix. */
   agentOf(key: string): string | undefined;
+  /** What the keys of the hub's Argo CD begin with. */
+  readonly keyPrefix: string;
   readonly logger: Logger;
 }
 
@@ -85,6 +88,7 @@ export async function serveRedisProxy(options: RedisProxyOptions): Promise<Redis
       upstream,
       cache: options.cache,
       agentOf: (key) => options.agentOf(key),
+      keyPrefix: options.keyPrefix,
       accepted: () => strangers.delete(connection.uuid),
       logger,
     });

@@ -3,7 +3,11 @@ import { createLogger } from '../../../lib/ops/index.ts';
 import { proxyRedis } from './start.ts';
 
 /** The agent that the proxy takes for a key's; `managed` and `own` are Applications of the hub. */
-async function agentOf(key: string, isByDestination = true): Promise<string | undefined> {
+async function agentOf(
+  key: string,
+  isByDestination = true,
+  logger = createLogger({ level: 'fatal' }),
+): Promise<string | undefined> {
   const stop = new AbortController();
   const { promise, resolve } = Promise.withResolvers<(key: string) => string | undefined>();
   const applications = new Map([
@@ -17,6 +21,7 @@ async function agentOf(key: string, isByDestination = true): Promise<string | un
         'redis-proxy-listen': ':0',
         namespace: 'argocd',
         'destination-based-mapping': isByDestination,
+        'redis-key-prefix': 'fleet:',
       },
       tls: 'plaintext',
       redis: { address: '127.0.0.1:1', tls: 'off' },
@@ -39,10 +44,12 @@ async function agentOf(key: string, isByDestination = true): Promise<string | un
         return { port: 1, close: async () => undefined };
       },
     },
-    logger: createLogger({ level: 'fatal' }),
+    logger,
     signal: stop.signal,
   } as never);
-  const found = (await promise)(key);
+  const ask = await promise;
+  const found = ask(key);
+  ask(key);
   stop.abort();
   await done;
   return found;
@@ -62,4 +69,15 @@ test.each([
 
 test('by namespace, what is in the namespace of an agent is the agent’s', async () => {
   expect(await agentOf(tree('cluster1', 'own'), false)).toBe('cluster1');
+});
+
+test('Argo CD with a prefix that the principal does not know is told of once', async () => {
+  const said: object[] = [];
+  const none = () => undefined;
+  const logger = { debug: none, info: none, warn: (fields: object) => said.push(fields), error: none } as never;
+  expect(await agentOf(`other:${tree('cluster1', 'own')}`, false, logger)).toBeUndefined();
+  expect(said).toEqual([{ prefix: 'other:', known: 'fleet:' }]);
+  await agentOf(`other:${'x'.repeat(1_000)}${tree('cluster1', 'own')}`, false, logger);
+  await agentOf('other:mfst|app|details', false, logger);
+  expect(said).toHaveLength(1);
 });

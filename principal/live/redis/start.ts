@@ -8,7 +8,7 @@ import type { PrincipalSettings } from '../../settings.ts';
 import { firstMaterial } from '../key-material.ts';
 import type { LiveAccess } from '../live-access.ts';
 import type { RedisProxyMetrics } from '../metrics.ts';
-import { applicationOf } from './keys.ts';
+import { applicationOf, unknownPrefix } from './keys.ts';
 
 /** Maps Applications to agents. */
 export interface ApplicationOwners {
@@ -35,6 +35,8 @@ export async function proxyRedis(options: {
 }): Promise<void> {
   const { settings, credentials, caches, live, link, metrics, logger, signal } = options;
   const { flags, redis } = settings;
+  const keyPrefix = flags['redis-key-prefix'];
+  let isPrefixSaid = false;
   const address = splitHostPort(flags['redis-proxy-listen']);
   const [, host = '', port = ''] = /^\[?([^[\]]+)\]?:(\d+)$/.exec(redis.address) ?? [];
   const { redisProxy: pair } = credentials;
@@ -62,7 +64,18 @@ export async function proxyRedis(options: {
       tls: redisTls(redis, { secrets: caches.Secrets, namespace: flags.namespace, logger, signal }),
     },
     link,
-    agentOf: (key) => agentOf(key, options),
+    agentOf: (key) => {
+      const prefix = isPrefixSaid ? undefined : unknownPrefix(key);
+      if (prefix !== undefined) {
+        isPrefixSaid = true;
+        logger.warn(
+          { prefix: prefix.slice(0, 100), known: keyPrefix },
+          "Argo CD's keys in Redis have a prefix that the principal does not know: resource trees of the clusters are not shown. Give the principal the same --redis-key-prefix (ARGOCD_REDIS_KEY_PREFIX), or restart it if redis.key.prefix was changed",
+        );
+      }
+      return agentOf(key, options);
+    },
+    keyPrefix,
     metrics,
     logger,
   });
