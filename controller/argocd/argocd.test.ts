@@ -6,7 +6,7 @@ import { checksumFor } from './configure.ts';
 import { ownerOf } from './owner.ts';
 import { readParameter, serverAmong, type Workload } from './parameters.ts';
 import { configuredParametersOf, planParameters } from './plan.ts';
-import { namespacesRequirement, redisRequirement } from './requirements.ts';
+import { keyPrefixRequirement, namespacesRequirement, redisRequirement, sentinelRequirement } from './requirements.ts';
 import { shellWord } from './shell.ts';
 
 const namespace = 'argocd';
@@ -266,4 +266,63 @@ test('what somebody has written into labels does not get into commands', () => {
   expect(message).not.toContain('rm -rf');
   expect(ownerOf(params({}, { labels: { 'app.kubernetes.io/managed-by': 'me' } }), server)).toBeUndefined();
   expect(shellWord("a'b")).toBe("'a'\\''b'");
+});
+
+const prefixed = (value?: string) => ({
+  ...state,
+  requirements: [keyPrefixRequirement(value ?? '')],
+  server: workload('argocd-server', {
+    env: [
+      {
+        name: 'ARGOCD_REDIS_KEY_PREFIX',
+        valueFrom: { configMapKeyRef: { name: argoCdParamsName, key: 'redis.key.prefix', optional: true } },
+      },
+    ],
+  }),
+});
+
+test('a prefix of keys in Redis must be the one that the principal has, and nobody replaces it', () => {
+  const both = { ...prefixed('fleet:'), params: params({ 'redis.key.prefix': 'fleet:' }) };
+  expect(parametersCondition(both)).toMatchObject({ status: 'True' });
+  expect(parametersCondition(prefixed())).toMatchObject({ status: 'True' });
+  const older = { ...prefixed(), params: params({ 'redis.key.prefix': 'fleet:' }), isConsented: true };
+  const said = parametersCondition(older);
+  expect(said).toMatchObject({ status: 'False', reason: 'HubArgoCDNotConfigured' });
+  expect(said?.message).toMatch(
+    /neither resource trees nor information about the clusters: redis\.key\.prefix in ConfigMap argocd\/argocd-cmd-params-cm is "fleet:", it must be ""/,
+  );
+  expect(said?.message).toMatch(/does not replace a value of yours\. That is the prefix of the principal/);
+  // An Argo CD before 3.6 does not read it.
+  const unread = { ...state, requirements: [keyPrefixRequirement('fleet:')], params: params({}) };
+  expect(parametersCondition(unread)?.message).toMatch(/variable ARGOCD_REDIS_KEY_PREFIX of deployment\/argocd-server/);
+});
+
+test('Sentinels, which lead past the proxy, are told of wherever they are set', () => {
+  const among = (container: object, data: Record<string, string> = {}) =>
+    parametersCondition({
+      ...state,
+      requirements: [sentinelRequirement()],
+      server: workload('argocd-server', container),
+      params: params(data),
+    });
+  expect(among({})).toMatchObject({ status: 'True' });
+  expect(among({ args: ['--sentinel', 's:26379'] })?.message).toMatch(
+    /Argo CD asks Sentinels .*Remove flag --sentinel from deployment\/argocd-server/,
+  );
+  const ref = { configMapKeyRef: { name: argoCdParamsName, key: 'redis.sentinel.hosts', optional: true } };
+  const env = [{ name: 'REDIS_SENTINEL_HOSTS', valueFrom: ref }];
+  expect(among({ env })).toMatchObject({ status: 'True' });
+  expect(among({ env }, { 'redis.sentinel.hosts': 's:26379' })?.message).toMatch(
+    /redis\.sentinel\.hosts in ConfigMap .* first set the chart's value principal\.redis\.server\.address/,
+  );
+});
+
+test('argocd-operator, which has no field for some parameters, is told where they are', () => {
+  const owner = ownerOf(params({}, { ownerReferences: [{ kind: 'ArgoCD', name: 'gitops' }] as never }), server);
+  expect(owner?.advice({ 'redis.sentinel.hosts': '' })).toBe(
+    'set redis.sentinel.hosts to "" in the ArgoCD, whose spec.server has env and extraCommandArgs',
+  );
+  expect(owner?.advice({ 'redis.server': proxy, 'redis.key.prefix': 'a:' })).toMatch(
+    /"remote":"argocd-agent-redis-proxy:6379".*; set redis\.key\.prefix to "a:"/,
+  );
 });

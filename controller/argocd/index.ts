@@ -1,2 +1,9 @@
 export { type ArgoCdDeps, configureArgoCd, RestartRefusedError } from './configure.ts';
-export { namespacesRequirement, type ParameterRequirement, redisRequirement } from './requirements.ts';
+export { readParameter } from './parameters.ts';
+export {
+  keyPrefixRequirement,
+  namespacesRequirement,
+  type ParameterRequirement,
+  redisRequirement,
+  sentinelRequirement,
+} from './requirements.ts';

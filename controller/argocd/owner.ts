@@ -52,12 +52,21 @@ function argoCdOperator(namespace: string, name: string): Owner {
     who: `ArgoCD ${namespace}/${name} of argocd-operator`,
     givesFlags: true,
     advice: (values) => {
-      const spec = Object.assign({}, ...Object.entries(values).map(([key, value]) => fields[key]?.(value)));
+      const given = Object.entries(values).filter(([key]) => fields[key] !== undefined);
+      const spec = Object.assign({}, ...given.map(([key, value]) => fields[key]?.(value)));
       const caution =
         'redis.server' in values
           ? " (the operator then removes its own Redis: before, run one of your own and set the chart's value principal.redis.server.address to it)"
           : '';
-      return `set it in the ArgoCD${caution}: kubectl -n ${namespace} patch argocds.argoproj.io ${shellWord(name)} --type merge -p ${shellWord(JSON.stringify({ spec }))}`;
+      const patch = `set it in the ArgoCD${caution}: kubectl -n ${namespace} patch argocds.argoproj.io ${shellWord(name)} --type merge -p ${shellWord(JSON.stringify({ spec }))}`;
+      const others = Object.entries(values).filter(([key]) => fields[key] === undefined);
+      return [
+        ...(given.length > 0 ? [patch] : []),
+        ...others.map(
+          ([key, value]) =>
+            `set ${key} to ${JSON.stringify(value)} in the ArgoCD, whose spec.server has env and extraCommandArgs`,
+        ),
+      ].join('; ');
     },
   };
 }

@@ -1,8 +1,8 @@
 import type { ConfigMap, Deployment, StatefulSet } from '../../lib/kube/index.ts';
 import { argoCdParamsName } from '../hub/index.ts';
 
-/** A parameter of Argo CD that live access depends on: a key of {@link argoCdParamsName}. */
-export type Parameter = 'redis.server' | 'application.namespaces';
+/** A parameter of Argo CD that live access depends on: a key of {@link argoCdParamsName}. Those of Redis' keys and Sentinels came with 3.6. */
+export type Parameter = 'redis.server' | 'redis.key.prefix' | 'redis.sentinel.hosts' | 'application.namespaces';
 
 /** A Deployment or StatefulSet of Argo CD. */
 export type Workload = Deployment | StatefulSet;
@@ -10,6 +10,9 @@ export type Workload = Deployment | StatefulSet;
 /** How a program of Argo CD gets a parameter, and its value without any setting. */
 const known: Readonly<Record<Parameter, { flag: string; variable: string; fallback: string }>> = {
   'redis.server': { flag: '--redis', variable: 'REDIS_SERVER', fallback: 'argocd-redis:6379' },
+  // Argo CD has no flag for it; the principal does.
+  'redis.key.prefix': { flag: '--redis-key-prefix', variable: 'ARGOCD_REDIS_KEY_PREFIX', fallback: '' },
+  'redis.sentinel.hosts': { flag: '--sentinel', variable: 'REDIS_SENTINEL_HOSTS', fallback: '' },
   'application.namespaces': {
     flag: '--application-namespaces',
     variable: 'ARGOCD_APPLICATION_NAMESPACES',

@@ -1,5 +1,5 @@
 import { matchesAny } from '../../lib/argocd/index.ts';
-import { namesText, quoted, redisProxyName } from '../hub/index.ts';
+import { argoCdParamsName, namesText, quoted, redisProxyName } from '../hub/index.ts';
 import type { Parameter } from './parameters.ts';
 
 /** Address of the principal's Redis proxy for Argo CD in the same namespace. */
@@ -33,6 +33,36 @@ export function redisRequirement(namespace: string, forwardsTo: string): Paramet
     effect: 'the UI shows no resource trees of the clusters',
     caution: (value) =>
       `The proxy forwards to ${quoted(forwardsTo)}: if Argo CD's Redis is ${quoted(value)}, first set the chart's value principal.redis.server.address to it`,
+  };
+}
+
+/**
+ * Argo CD's server must put before its keys in Redis what the principal expects there. Nobody's prefix is changed.
+ * @param known the prefix with which the principal has started
+ */
+export function keyPrefixRequirement(known: string): ParameterRequirement {
+  return {
+    parameter: 'redis.key.prefix',
+    wanted: known,
+    fits: (value) => value === known,
+    mayReplace: () => false,
+    effect: 'the UI shows neither resource trees nor information about the clusters',
+    caution: () =>
+      `That is the prefix of the principal, which reads ${argoCdParamsName} when it starts. Only Argo CD 3.6 and later put a prefix before keys`,
+  };
+}
+
+/** Argo CD's server must not ask Sentinels for its Redis: they would not lead it to the principal's proxy. */
+export function sentinelRequirement(): ParameterRequirement {
+  return {
+    parameter: 'redis.sentinel.hosts',
+    wanted: '',
+    fits: (value) => value.trim() === '',
+    mayReplace: () => false,
+    effect:
+      "Argo CD asks Sentinels for its Redis, not the principal's proxy, so the UI shows no resource trees of the clusters",
+    caution: () =>
+      "The proxy does not ask Sentinels either: first set the chart's value principal.redis.server.address to an address that always leads to the master, for example that of an HAProxy",
   };
 }
 

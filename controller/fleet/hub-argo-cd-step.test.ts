@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { StatefulSet } from '../../lib/kube/index.ts';
 import type { FleetDeps } from './fleet-deps.ts';
-import { checkDeliveredVersion, checkHubArgoCd } from './hub-argo-cd-step.ts';
+import { checkDeliveredVersion, checkHubArgoCd, configureHubArgoCd } from './hub-argo-cd-step.ts';
 
 function checkIn(namespace: string, ...controllers: { image?: string; replicas?: number }[]) {
   const found = controllers.map(
@@ -88,4 +88,58 @@ test('clusters that get an older or a newer Argo CD than is known are reported, 
 test('nothing is said of an Argo CD whose version is not known, or that the clusters have themselves', () => {
   expect(delivered('argocd@sha256:00ff')).toBeUndefined();
   expect(delivered('argocd:v3.2.6', { argoCD: 'Existing' })).toBeUndefined();
+});
+
+/** The condition about a server and a principal that read these parameters of Argo CD when they start. */
+async function liveAccess(data: Record<string, string>, reads: { server: string[]; principal: string[] }) {
+  const params = {
+    metadata: { name: 'argocd-cmd-params-cm' },
+    data: { 'redis.server': 'argocd-agent-redis-proxy', ...data },
+  };
+  const variables: Record<string, string> = {
+    'redis.server': 'REDIS_SERVER',
+    'redis.key.prefix': 'ARGOCD_REDIS_KEY_PREFIX',
+    'redis.sentinel.hosts': 'REDIS_SENTINEL_HOSTS',
+  };
+  const program = (name: string, keys: string[]) => {
+    const env = keys.map((key) => ({
+      name: variables[key],
+      valueFrom: { configMapKeyRef: { name: 'argocd-cmd-params-cm', key } },
+    }));
+    return { metadata: { namespace: 'argocd', name }, spec: { template: { spec: { containers: [{ name, env }] } } } };
+  };
+  const deps = {
+    caches: {
+      sharing: () => [],
+      serviceExposure: () => ({ service: undefined, slices: [] }),
+      redisBehindProxy: () => 'argocd-redis:6379',
+      argoCdParams: () => params,
+      argoCdWorkloads: () => [program('argocd-server', ['redis.server', ...reads.server])],
+      principalDeployment: () => program('argocd-agent-principal', reads.principal),
+    },
+    configuredNamespaces: [],
+    ownership: { selectionOf: () => ({ known: false }) },
+  } as unknown as FleetDeps;
+  const gitOpsCluster = { metadata: { namespace: 'argocd', name: 'fleet', uid: 'u' }, spec: { argoCDAgentAddon: {} } };
+  const { signal } = new AbortController();
+  return configureHubArgoCd(deps, { namespace: 'argocd', gitOpsCluster: gitOpsCluster as never, signal });
+}
+
+test('a prefix of keys in Redis that only one of Argo CD and the principal has is told of, and so are Sentinels', async () => {
+  const prefix = ['redis.key.prefix'];
+  const data = { 'redis.key.prefix': 'fleet:' };
+  expect(await liveAccess(data, { server: prefix, principal: prefix })).toMatchObject({ status: 'True' });
+  expect(await liveAccess({}, { server: prefix, principal: [] })).toMatchObject({ status: 'True' });
+  for (const reads of [
+    { server: prefix, principal: [] },
+    { server: [], principal: prefix },
+  ]) {
+    const said = await liveAccess(data, reads);
+    expect(said).toMatchObject({ status: 'False', message: expect.stringContaining('neither resource trees nor') });
+  }
+  const sentinels = { 'redis.sentinel.hosts': 's:26379' };
+  expect(await liveAccess(sentinels, { server: ['redis.sentinel.hosts'], principal: [] })).toMatchObject({
+    status: 'False',
+    message: expect.stringContaining('asks Sentinels for its Redis'),
+  });
 });

@@ -3,9 +3,12 @@ import { wellKnown } from '../../lib/base/index.ts';
 import type { Deployment, StatefulSet } from '../../lib/kube/index.ts';
 import {
   configureArgoCd,
+  keyPrefixRequirement,
   namespacesRequirement,
   type ParameterRequirement,
+  readParameter,
   redisRequirement,
+  sentinelRequirement,
 } from '../argocd/index.ts';
 import { hasReadyEndpoint } from '../endpoint/index.ts';
 import {
@@ -48,7 +51,7 @@ export function configureHubArgoCd(
   return configureArgoCd(deps, { namespace, gitOpsCluster, signal, isConsented, isReady, requirements });
 }
 
-/** What live access to the clusters needs: the Redis proxy, and Applications in the clusters' namespaces if there are any. */
+/** What live access to the clusters needs: the Redis proxy with the keys that it knows, and Applications in the clusters' namespaces if there are any. */
 function requirementsOf(
   { caches, ownership }: Pick<FleetDeps, 'caches' | 'ownership'>,
   namespace: string,
@@ -65,7 +68,14 @@ function requirementsOf(
   });
   // As long as there is such a GitOpsCluster: what was set for its clusters stays while none is selected.
   const clusters = namespaced.flatMap((selection) => (selection.known ? [...selection.clusters] : []));
-  return [redisRequirement(namespace, forwardsTo), ...(namespaced.length > 0 ? [namespacesRequirement(clusters)] : [])];
+  const principal = caches.principalDeployment(namespace);
+  const prefix = principal && readParameter(principal, 'redis.key.prefix', caches.argoCdParams(namespace)).value;
+  return [
+    redisRequirement(namespace, forwardsTo),
+    sentinelRequirement(),
+    ...(prefix === undefined ? [] : [keyPrefixRequirement(prefix)]),
+    ...(namespaced.length > 0 ? [namespacesRequirement(clusters)] : []),
+  ];
 }
 
 /** The worst result, with the messages of all that are as bad or worse than unknown. */

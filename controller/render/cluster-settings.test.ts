@@ -120,6 +120,11 @@ test('what Argo CD 3.6 reads besides is read, by the programs that know it', () 
   );
   expect(unreadParams(templates, { params })).toEqual([]);
   const find = rendered({ params });
+  expect(replacedBy({ params: { 'redis.key.prefix': 'fleet:' } })).toEqual([
+    'argocd-application-controller',
+    'argocd-repo-server',
+    'argocd-agent-agent',
+  ]);
   const read = (name: string, kind: string) =>
     (find(name, kind)?.spec?.template?.spec.containers[0]?.env ?? []).map(({ name: variable, valueFrom }) => {
       const { configMapKeyRef } = (valueFrom ?? {}) as { configMapKeyRef?: { key: string } };

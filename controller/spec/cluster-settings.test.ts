@@ -25,7 +25,11 @@ test('settings that Argo CD knows are taken as they are', async () => {
       'oidc.config': 'clientID: a\nclientSecret: $oidc:secret\n',
       url: 'https://argocd.example.com:8443/path@1',
     },
-    params: { 'repo.server': 'hub.example.com:8081', 'controller.status.processors': '50' },
+    params: {
+      'repo.server': 'hub.example.com:8081',
+      'controller.status.processors': '50',
+      'redis.sentinel.hosts': 'sentinel:26379',
+    },
     tlsCertificates: { 'git.example.com': certificate },
     sshKnownHosts: '# ours\ngit.example.com ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA\n',
     plugins: {
@@ -35,7 +39,11 @@ test('settings that Argo CD knows are taken as they are', async () => {
       },
     },
     replicas: { applicationController: 2, repoServer: 0 },
-    agentParams: { 'agent.log.level': 'debug', 'agent.label-selector': 'team=a' },
+    agentParams: {
+      'agent.log.level': 'debug',
+      'agent.label-selector': 'team=a',
+      'agent.redis.address': 'haproxy:6379',
+    },
   };
   expect(problemIn(settings)).toBeUndefined();
   expect(clusterSettingsSchema.parse(settings)).toEqual(settings);
@@ -71,6 +79,10 @@ test.each([
   [
     { agentParams: { 'agent.server.address': 'x' } },
     'agentParams.agent.server.address is determined by the controller; set spec.argoCDAgentAddon.principalServerAddress',
+  ],
+  [
+    { params: { 'redis.sentinel.hosts': 's:26379', 'redis.sentinel.master': 'm' } },
+    'params.redis.sentinel.hosts needs agentParams.agent.redis.address, since the agent does not ask Sentinels',
   ],
   [{ agentParams: { 'agent.creds': 'userpass:x' } }, 'agentParams.agent.creds is determined by the controller'],
   [{ config: { a: 'x'.repeat(70_000) } }, 'must have at most 64 KiB'],

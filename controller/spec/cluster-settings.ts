@@ -192,6 +192,13 @@ export const clusterSettingsSchema: z.ZodType<ClusterSettings> = z
     },
     unknownFields,
   )
+  .superRefine(({ params = {}, agentParams = {} }, { addIssue }) => {
+    if (params['redis.sentinel.hosts'] && !agentParams['agent.redis.address']) {
+      const message =
+        'needs agentParams.agent.redis.address, since the agent does not ask Sentinels: set an address that always leads to the master, for example that of an HAProxy';
+      addIssue({ code: 'custom', path: ['params', 'redis.sentinel.hosts'], message });
+    }
+  })
   .refine((settings) => Buffer.byteLength(JSON.stringify(settings)) <= mostBytes, {
     error: `must have at most ${mostBytes / 1024} KiB`,
   });
