@@ -17,6 +17,7 @@ const folders = [
   'site',
   'release',
   'simulation',
+  'upstream',
   '.ci',
 ];
 

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 
 const root = new URL('../..', import.meta.url).pathname;
-const folders = 'agent|bench|bin|charts|controller|ctl|docs|e2e|install|lib|principal|proto|templates';
+const folders = 'agent|bench|bin|charts|controller|ctl|docs|e2e|install|lib|principal|proto|templates|upstream';
 const isPath = new RegExp(`^(?:${folders})/[\\w./*-]+$`);
 
 /** The files and folders of the project that a page names in code spans. */
