@@ -1,5 +1,14 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
@@ -28,7 +37,8 @@ function pullIntegration(files: Readonly<Record<string, string>> = {}): string {
   return tree({
     'go.mod': 'module open-cluster-management.io/argocd-pull-integration\n\ngo 1.26\n',
     'cmd/main.go': 'func main() {\n\tflag.StringVar(&mode, "mode", "controller", "…")\n}\n',
-    'internal/a.go': 'var image = os.Getenv("CONTROLLER_IMAGE")\n',
+    'internal/a.go':
+      'var image = os.Getenv("CONTROLLER_IMAGE")\nconst a = "apps.open-cluster-management.io/destination-name"\n',
     [crdFile]: crd('argoCDAgentAddon').replace('{ properties: { below: {} } }', '{}'),
     'charts/argocd-agent-addon/values.yaml': 'image: x\nhubArgoCD:\n  enabled: true\n',
     'charts/argocd-pull-integration/values.yaml': 'replicas: 1\n',
@@ -78,7 +88,8 @@ test('nothing is said of what is known, by the project itself or by the list', (
 test('everything new is said, once, with its file; parts of it are not', () => {
   const folder = pullIntegration({
     'cmd/main.go': 'func main() {\n\tflag.Var(&mode, "mode", "")\n\tflag.BoolVar(&fast, "fast", true, "…")\n}\n',
-    'internal/a.go': 'os.Getenv("CONTROLLER_IMAGE")\nos.Getenv("NEW_ONE")\n',
+    'internal/a.go':
+      'os.Getenv("CONTROLLER_IMAGE")\nos.Getenv("NEW_ONE")\nconst a = "apps.open-cluster-management.io/wings"\n',
     'internal/b.go': 'os.Getenv("NEW_ONE")\n',
     'internal/b_test.go': 'os.Getenv("OF_A_TEST")\n',
     [crdFile]: crd('quiet'),
@@ -93,6 +104,7 @@ test('everything new is said, once, with its file; parts of it are not', () => {
     new: [
       { kind: 'flags', name: 'manager --fast', file: 'cmd/main.go' },
       { kind: 'environment', name: 'NEW_ONE', file: 'internal/a.go' },
+      { kind: 'marks', name: 'apps.open-cluster-management.io/wings', file: 'internal/a.go' },
       {
         kind: 'fields',
         name: 'gitopsclusters.apps.open-cluster-management.io v1alpha1 spec.quiet',
@@ -108,7 +120,7 @@ test('everything new is said, once, with its file; parts of it are not', () => {
     gone: [],
   });
   const text = compared(folder).out;
-  expect(text).toContain(': 5 new.\n\nFlags\n  manager --fast  cmd/main.go\n\nEnvironment variables\n');
+  expect(text).toContain(': 6 new.\n\nFlags\n  manager --fast  cmd/main.go\n\nEnvironment variables\n');
 });
 
 test('entries of the list that say nothing are named, and are no news', () => {
@@ -118,7 +130,7 @@ test('entries of the list that say nothing are named, and are no news', () => {
 `;
   const { code, out } = run(['--of', 'argocd-pull-integration', pullIntegration()], list);
   expect(code).toBe(0);
-  expect(out).toContain('  flags: manager --gone  not there any more\n  flags: manager --mode  this project has it\n');
+  expect(out).toContain('  flags: manager --gone  not there\n  flags: manager --mode  this project has it\n');
 });
 
 test('a revision of a bare repository is read', () => {
@@ -157,7 +169,8 @@ test('a program of argocd-agent: commands, flags, params, metrics, protocol', ()
     'install/helm-repo/argocd-agent-agent/values.schema.json': '{ "properties": { "agentMode": {} } }',
     'internal/metrics.go':
       'prometheus.GaugeOpts{Name: "agent_errors"}\nprometheus.GaugeOpts{Name: "argocd_principal_appsets_updated"}\n' +
-      'prometheus.GaugeOpts{Name: prefix + "_workqueue_depth"}\nprometheus.GaugeOpts{Name: prefix + "_wings"}\n',
+      'prometheus.GaugeOpts{Name: prefix + "_workqueue_depth"}\nprometheus.GaugeOpts{Name: prefix + "_wings"}\n' +
+      'const group = "argoproj.io/v1alpha1"\nconst skip = "argocd-agent.argoproj-labs.io/ignore-sync"\n',
     'principal/apis/auth/auth.proto':
       'package authapi;\nmessage AuthRequest { string method = 1; string wing = 9; }\nmessage Wing { int32 n = 1; }\n',
     'test/e2e/a_test.go': 'func (suite *S) Test_a() {\n}\n',
@@ -236,7 +249,10 @@ test.each([
   expect(() => parsed(text)).toThrow(message);
 });
 
-test('the list of this project can be read', () => {
+test('the list of this project can be read, and names files that exist', () => {
   const text = readFileSync(join(import.meta.dirname, 'known.yaml'), 'utf8');
   expect(Object.keys(parseKnown(text, Object.keys(followedProjects)))).toEqual(Object.keys(followedProjects));
+  const named = text.match(/\b(?:agent|controller|docs|e2e|lib|principal)\/[\w./-]+\.(?:ts|md)\b/g) ?? [];
+  expect(named.length).toBeGreaterThan(30);
+  expect(named.filter((path) => !existsSync(join(import.meta.dirname, '..', path)))).toEqual([]);
 });

@@ -13,8 +13,9 @@ const names = Object.keys(followedProjects);
 const usage = `Usage: npm run upstream -- --of PROJECT CHECKOUT [OPTIONS]
 
 Compares a checkout of a project that this one follows with what this one knows, and prints what is new: commands, flags,
-environment variables, params, metrics, fields of CRDs, protocol, chart values, end-to-end tests. What this project has itself is
-known from its own code, charts and pages. upstream/known.yaml says the rest, with the reason.
+environment variables, params, metrics, labels and annotations, fields of CRDs, protocol, chart values, kustomizations, end-to-end
+tests. What this project has itself is known from its own code, charts and pages. upstream/known.yaml says the rest, with the
+reason.
 
 PROJECT is one of ${names.join(', ')}.
 CHECKOUT is a folder with the project's files, or a Git repository of it.

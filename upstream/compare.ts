@@ -35,7 +35,7 @@ export function compareFacts(
   const gone = known.flatMap(({ kind, name }) => {
     const fact = there.get(keyOf({ kind, name }));
     return fact === undefined
-      ? [{ kind, name, because: 'not there any more' }]
+      ? [{ kind, name, because: 'not there' }]
       : owns(fact)
         ? [{ kind, name, because: 'this project has it' }]
         : [];

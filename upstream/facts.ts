@@ -5,6 +5,7 @@ export const factKinds = {
   environment: 'Environment variables',
   params: 'Params (keys of ConfigMaps)',
   metrics: 'Metrics',
+  marks: 'Labels, annotations and finalizers',
   fields: 'Fields of CRDs',
   protocol: 'Protocol (proto files)',
   values: 'Chart values',

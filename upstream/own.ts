@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Executable, FlagSet } from '../lib/ops/index.ts';
+import { knownMetadata } from '../site/reference/metadata.ts';
 import { openCheckout } from './checkout.ts';
 import type { Fact } from './facts.ts';
 
@@ -53,10 +54,21 @@ export function ownEnvironment(executables: readonly Executable[]): (fact: Fact)
     const refused = commands.flatMap(({ unsupported = {} }) => Object.values(unsupported));
     return [...sets.flatMap((set) => Object.values(set).map(({ env }) => env)), ...refused];
   });
-  const sources = ownTree.read(['{agent,principal,controller,ctl,lib}/**/*.ts'], ['**/*.test.ts']);
-  const named = [...sources.values()].flatMap((source) => source.match(/\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b/g) ?? []);
+  const named = programTexts().flatMap((source) => source.match(/\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b/g) ?? []);
   const known = new Set([...variables, ...named]);
   return ({ name }) => known.has(name);
+}
+
+/** The labels, annotations and finalizers on the page about them, and others that the programs' sources and templates name. */
+export function ownMarks(): (fact: Fact) => boolean {
+  const texts = [...programTexts(), ...ownTree.read(['{charts,templates}/**/*.{yaml,hbs,tpl}']).values()];
+  const named = texts.flatMap((text) => text.match(/[a-z0-9.-]+\.io\/[A-Za-z][\w.-]*/g) ?? []);
+  const known = new Set([...Object.keys(knownMetadata), ...named]);
+  return ({ name }) => known.has(name);
+}
+
+function programTexts(): string[] {
+  return [...ownTree.read(['{agent,principal,controller,ctl,lib}/**/*.ts'], ['**/*.test.ts']).values()];
 }
 
 /** The metrics on the page about them: all that the programs have, and those that they leave out, with the reason. */

@@ -5,10 +5,11 @@ import { ctlExecutable } from '../ctl/index.ts';
 import type { Checkout } from './checkout.ts';
 import { CheckoutError } from './error.ts';
 import { type Fact, type FactKind, factKinds } from './facts.ts';
-import { ownCommands, ownEnvironment, ownFile, ownMetrics, ownParams, ownTree } from './own.ts';
+import { ownCommands, ownEnvironment, ownFile, ownMarks, ownMetrics, ownParams, ownTree } from './own.ts';
 import { readCommands, readFlags } from './read/commands.ts';
 import { readEnvironment } from './read/environment.ts';
 import { withoutComments } from './read/go-source.ts';
+import { readMarks } from './read/marks.ts';
 import { readMetrics } from './read/metrics.ts';
 import { readParams } from './read/params.ts';
 import { readProto } from './read/proto.ts';
@@ -161,6 +162,11 @@ export const followedProjects: Readonly<Record<string, Project>> = {
         owns: ownMetrics,
       },
       {
+        kind: 'marks',
+        read: (checkout) => readMarks(goSources(checkout, agentSources)),
+        owns: ownMarks,
+      },
+      {
         kind: 'protocol',
         read: (checkout) => readProto(checkout.read(['principal/apis/**/*.proto'])),
         owns: () => {
@@ -201,6 +207,11 @@ export const followedProjects: Readonly<Record<string, Project>> = {
         kind: 'environment',
         read: (checkout) => readEnvironment(goSources(checkout, ['{cmd,internal}/**/*.go'])),
         owns: () => ownEnvironment([gitOpsController]),
+      },
+      {
+        kind: 'marks',
+        read: (checkout) => readMarks(goSources(checkout, ['{api,cmd,internal}/**/*.go'])),
+        owns: ownMarks,
       },
       crdFields(['charts/argocd-agent-addon/crds/*gitopsclusters.yaml'], ['charts/argocd-agent-addon/crds/*.yaml']),
       chartValues({

@@ -7,12 +7,13 @@ import { goConstants, goText } from './go-source.ts';
  */
 export function readEnvironment(sources: ReadonlyMap<string, string>): Fact[] {
   const constants = goConstants(sources.values());
-  return Array.from(sources).flatMap(([file, source]) =>
-    Array.from(
+  return Array.from(sources).flatMap(([file, source]) => {
+    const texts = constants(source);
+    return Array.from(
       source.matchAll(/\b(?:env\.\w+WithDefault(?:\[\w+\])?|os\.(?:Getenv|LookupEnv))\(\s*("[^"\n]*"|[\w.]+)/g),
-      ([, expression = '']): [string, string] => [expression, goText(expression, constants)],
+      ([, expression = '']): [string, string] => [expression, goText(expression, texts)],
     )
       .filter(([expression, name]) => name !== '…' || /(?:^|\.)[A-Z]\w*$/.test(expression))
-      .map(([expression, name]): Fact => ({ kind: 'environment', name: name === '…' ? expression : name, file })),
-  );
+      .map(([expression, name]): Fact => ({ kind: 'environment', name: name === '…' ? expression : name, file }));
+  });
 }

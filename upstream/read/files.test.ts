@@ -137,10 +137,19 @@ test('fields of CRDs, version by version, and where everything is kept', () => {
     ),
   );
   const ours = crdSchemas(
-    new Map([['o.yaml', crd('{ a: {}, b: { "x-kubernetes-preserve-unknown-fields": true }, d: { items: {} } }')]]),
+    new Map([
+      [
+        'o.yaml',
+        crd(
+          '{ a: {}, b: { "x-kubernetes-preserve-unknown-fields": true }, d: { items: {} }, m: { additionalProperties: { type: string } } }',
+        ),
+      ],
+    ]),
   );
   const has = (name: string) => hasField(ours, `things.example.org ${name}`);
-  expect(['v1', 'v1 spec.a', 'v1 spec.b.c', 'v1 spec.d'].filter((name) => !has(name))).toEqual([]);
+  expect(
+    ['v1', 'v1 spec.a', 'v1 spec.b.c', 'v1 spec.d', 'v1 spec.m.team', 'v1 spec.m{}'].filter((name) => !has(name)),
+  ).toEqual([]);
   expect(['v2', 'v2 spec.a', 'v1 spec.d[].e', 'v1 status'].filter(has)).toEqual([]);
 });
 

@@ -33,18 +33,24 @@ export function goBlock(source: string, open: number): string {
   return source.slice(open + 1);
 }
 
-/** Texts with a name, by that name. One that stands for different texts in different places is not among them. */
-export function goConstants(sources: Iterable<string>): ReadonlyMap<string, string> {
+/**
+ * Texts with a name, by that name: those that are exported, from all sources, and constants of the one source that is asked about.
+ * A name that stands for different texts in different places is not among the exported ones.
+ */
+export function goConstants(sources: Iterable<string>): (source: string) => ReadonlyMap<string, string> {
   const found = new Map<string, Set<string>>();
   for (const source of sources) {
-    // A variable in lower case is something else in each function.
-    for (const [, name = '', text = ''] of source.matchAll(
-      /(?:\bconst (?=\w)|(?<![\w.])(?=[A-Z]))(\w+)\s*(?:string\s*)?=\s*"([^"\\\n]*)"/g,
-    )) {
+    for (const [, name = '', text = ''] of source.matchAll(/(?<![\w.])([A-Z]\w*)\s*(?:string\s*)?=\s*"([^"\\\n]*)"/g)) {
       found.set(name, (found.get(name) ?? new Set()).add(text));
     }
   }
-  return new Map([...found].flatMap(([name, [text = '', ...others]]) => (others.length > 0 ? [] : [[name, text]])));
+  const exported = [...found].flatMap(([name, [text = '', ...others]]): [string, string][] =>
+    others.length > 0 ? [] : [[name, text]],
+  );
+  return (source) => {
+    const own = source.matchAll(/\bconst ([a-z]\w*)\s*(?:string\s*)?=\s*"([^"\\\n]*)"/g);
+    return new Map([...exported, ...Array.from(own, ([, name = '', text = '']): [string, string] => [name, text])]);
+  };
 }
 
 /**

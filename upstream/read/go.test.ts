@@ -104,10 +104,12 @@ test('environment variables by name and by constant; a parameter is none', () =>
   ]);
 });
 
-test('a name that stands for two texts is no constant', () => {
-  const constants = goConstants(['const A = "1"\nconst B = "2"', 'const B = "3"\nvar name = "4"']);
-  expect([...constants]).toEqual([['A', '1']]);
-  expect(goText('x.A + "_b" + prefix', constants)).toBe('1_b…');
+test('a name that stands for two texts is no constant, and a constant that is not exported is one in its own file', () => {
+  const one = 'const A = "1"\nconst B = "2"\nconst prefix = "p"';
+  const constants = goConstants([one, 'const B = "3"\nvar name = "4"']);
+  expect([...constants('')]).toEqual([['A', '1']]);
+  expect(goText('x.A + "_b" + prefix', constants(''))).toBe('1_b…');
+  expect(goText('prefix + B', constants(one))).toBe('p…');
 });
 
 test('metrics by their options and descriptions', () => {

@@ -7,8 +7,9 @@ import { goBlock, goConstants, goText } from './go-source.ts';
  */
 export function readMetrics(sources: ReadonlyMap<string, string>): Fact[] {
   const constants = goConstants(sources.values());
-  const text = (expression: string | undefined) => goText(expression ?? '', constants);
   const namesIn = (source: string) => {
+    const texts = constants(source);
+    const text = (expression: string | undefined) => goText(expression ?? '', texts);
     const options = Array.from(
       source.matchAll(/\b(?:Counter|Gauge|Histogram|Summary)Opts\{/g),
       ({ 0: head, index }) => {

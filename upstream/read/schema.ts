@@ -56,7 +56,7 @@ function admits(root: FieldTree, path: string, isOpen: (schema: FieldTree) => bo
     const [, name = '', below = ''] = /^(.*?)((?:\[\]|\{\})*)$/.exec(part) ?? [];
     const field = schema.properties?.[name];
     if (field === undefined) {
-      return isObject(schema.additionalProperties) || isOpen(schema);
+      return isOpen(schema);
     }
     schema = resolved(field, root);
     for (const step of below.match(/\[\]|\{\}/g) ?? []) {
@@ -73,7 +73,7 @@ function admits(root: FieldTree, path: string, isOpen: (schema: FieldTree) => bo
 const takesValues = ({ type, additionalProperties }: FieldTree) =>
   additionalProperties !== false && [undefined, 'object', 'array'].includes(type as string | undefined);
 const takesFields = (schema: FieldTree) =>
-  schema['x-kubernetes-preserve-unknown-fields'] === true || schema.additionalProperties === true;
+  schema['x-kubernetes-preserve-unknown-fields'] === true || (schema.additionalProperties ?? false) !== false;
 
 /** @throws CheckoutError for more fields than any of the projects has */
 function factsOf(kind: FactKind, file: string, prefix: string, schema: FieldTree): Fact[] {
