@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { globSync, lstatSync, readFileSync } from 'node:fs';
+import { globSync, lstatSync, readFileSync, statSync } from 'node:fs';
 import { join, matchesGlob } from 'node:path';
 import { CheckoutError } from './error.ts';
 
@@ -23,7 +23,7 @@ export interface Checkout {
  * @throws CheckoutError when there is no such folder or revision
  */
 export function openCheckout(folder: string, ref?: string): Checkout {
-  if (!lstatSync(folder, { throwIfNoEntry: false })?.isDirectory()) {
+  if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) {
     throw new CheckoutError(`there is no folder ${folder}`);
   }
   if (ref !== undefined) {

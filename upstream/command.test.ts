@@ -235,6 +235,12 @@ test('files that are too large are not read, and links are not followed', () => 
   });
 });
 
+test('whatever goes wrong, exit code 1 is only for news', () => {
+  const { code, err } = run(['--of', 'argocd-pull-integration', pullIntegration()], 'flux: []');
+  expect(code).toBe(2);
+  expect(err).toContain('upstream/known.yaml: ');
+});
+
 test('--help says what the exit codes mean', () => {
   expect(run(['--help'])).toMatchObject({ code: 0, out: expect.stringContaining('Exit code: 0 when nothing is new') });
 });

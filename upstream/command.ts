@@ -1,10 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { printable, printableLines } from '../lib/ops/index.ts';
+import { describeError, printable, printableLines } from '../lib/ops/index.ts';
 import { openCheckout } from './checkout.ts';
 import { compareFacts, type UpstreamNews } from './compare.ts';
-import { CheckoutError } from './error.ts';
 import { type FactKind, factKinds } from './facts.ts';
 import { parseKnown } from './known.ts';
 import { followedProjects, readProject } from './projects.ts';
@@ -52,11 +51,8 @@ export function runUpstream(
     );
     return news.fresh.length === 0 ? 0 : 1;
   } catch (error) {
-    const hint = error instanceof UsageProblem ? `\n\n${usage}` : '\n';
-    if (!(error instanceof UsageProblem || error instanceof CheckoutError)) {
-      throw error;
-    }
-    complain(`${printableLines(error.message)}${hint}`);
+    // Nothing but news may end with 1.
+    complain(`${printableLines(describeError(error))}\n${error instanceof UsageProblem ? `\n${usage}` : ''}`);
     return 2;
   }
 }
@@ -99,7 +95,7 @@ function parsed(args: readonly string[]) {
       },
     });
   } catch (error) {
-    throw new UsageProblem((error as Error).message, { cause: error });
+    throw new UsageProblem((error as Error).message);
   }
 }
 

@@ -153,6 +153,7 @@ test('fields of CRDs, version by version, and where everything is kept', () => {
   expect(['v2', 'v2 spec.a', 'v1 spec.d[].e', 'v1 status'].filter(has)).toEqual([]);
 });
 
-test('a file that is no YAML is named', () => {
+test('a file that is no YAML or JSON is named', () => {
+  expect(() => readValues('c', 'values.schema.json', '{')).toThrow(/^values\.schema\.json is no JSON: /);
   expect(() => readCrdFields(new Map([['bad.yaml', 'a: {{ b }}\n c']]))).toThrow(/^bad\.yaml is no YAML: /);
 });

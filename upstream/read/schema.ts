@@ -90,7 +90,7 @@ const parentOf = (path: string) => (path.includes('.') ? ` ${path.replace(/(?:\[
 
 /** The values of a chart, as `CHART path`, from its schema, or from its `values.yaml` where it has none. */
 export function readValues(chart: string, file: string, text: string): Fact[] {
-  const schema = file.endsWith('.json') ? (JSON.parse(text) as FieldTree) : schemaOfValues(yamlIn(file, text)[0]);
+  const schema = file.endsWith('.json') ? jsonIn(file, text) : schemaOfValues(yamlIn(file, text)[0]);
   return factsOf('values', file, chart, schema);
 }
 
@@ -146,6 +146,14 @@ export function hasField(crds: ReturnType<typeof crdSchemas>, name: string): boo
   const [plural, version, path] = name.split(' ');
   const crd = crds.get(`${plural} ${version}`);
   return crd !== undefined && (path === undefined || admits(crd.schema, path, takesFields));
+}
+
+function jsonIn(file: string, text: string): FieldTree {
+  try {
+    return JSON.parse(text) as FieldTree;
+  } catch (error) {
+    throw new CheckoutError(`${file} is no JSON: ${(error as Error).message}`);
+  }
 }
 
 function yamlIn(file: string, text: string): unknown[] {
