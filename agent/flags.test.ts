@@ -52,6 +52,8 @@ on-application-recreate                   string     ignore                     
 allowed-namespaces                        slice      -                                 ALLOWED_NAMESPACES
 label-selector                            string     -                                 LABEL_SELECTOR
 adoption-policy                           string     always                            ADOPTION_POLICY
+spire-agent-socket                        string     -                                 SPIRE_AGENT_SOCKET
+spire-auth-method                         string     -                                 SPIRE_AUTH_METHOD
 kubeconfig                                string     -                                 -
 kubecontext                               string     -                                 -
 `;

@@ -10,7 +10,7 @@ import {
   positive,
   stringFlag,
 } from '../lib/ops/index.ts';
-import { endpointProblem } from '../lib/spiffe/index.ts';
+import { spireFlags } from '../lib/spiffe/index.ts';
 
 const program = { prefix: 'ARGOCD_AGENT' } as const;
 const env = (name: string) => ({ env: `${program.prefix}_${name}` });
@@ -82,12 +82,7 @@ export const agentFlags = {
     usage: 'file with the client key, instead of the Secret',
     ...env('TLS_CLIENT_KEY_PATH'),
   }),
-  'spiffe-endpoint-socket': stringFlag({
-    usage:
-      'address of the SPIFFE Workload API (unix:///path or tcp://ip:port) that gives the client certificate, instead of the Secret',
-    ...env('SPIFFE_ENDPOINT_SOCKET'),
-    check: (value) => (value === '' ? undefined : endpointProblem(value)),
-  }),
+  ...spireFlags(program.prefix),
   'keep-alive-ping-interval': durationFlag({
     usage:
       'interval of keep-alive pings, at least 10s; 0: ping only when sent data gets no answer; over WebSocket every 15s',

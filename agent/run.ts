@@ -80,9 +80,13 @@ export async function runAgent(flags: AgentFlags, context: CommandContext<typeof
       // The SPIFFE Workload API replaces its short-lived ones itself.
       {
         certificate: 'client',
-        pem: flags['spiffe-endpoint-socket'] === '' ? credentials.clientCertificate?.value?.cert : undefined,
+        pem: settings.spire === undefined ? credentials.clientCertificate?.value?.cert : undefined,
       },
-      { certificate: 'authority', pem: credentials.trust?.value, isTrust: true },
+      {
+        certificate: 'authority',
+        pem: settings.spire === undefined ? credentials.trust?.value : undefined,
+        isTrust: true,
+      },
     ],
     isRedisConnected: () => link.problem === undefined,
   });
@@ -145,7 +149,7 @@ function certificateKeeper(
   const { flags, tls } = settings;
   const { credentials, signal, ...rest } = shared;
   // Nobody gives a token to whom he does not know.
-  if (tls === 'plaintext' || tls.files || flags['spiffe-endpoint-socket'] !== '' || !tls.verify) {
+  if (tls === 'plaintext' || tls.files || settings.spire !== undefined || !tls.verify) {
     return undefined;
   }
   const wait = { timeoutMs: credentialsTimeoutMs, advice: '', signal };
@@ -179,7 +183,10 @@ async function readyToConnect(credentials: AgentCredentials, signal: AbortSignal
   const flag = (names: string) => `Create it, or name another one with ${names}`;
   await credentials.clientCertificate?.ready({
     ...wait,
-    advice: `${flag('--tls-secret-name, --tls-client-cert and --tls-client-key, or --spiffe-endpoint-socket')}, or enroll the agent with argocd-agent enroll on the hub`,
+    advice: `${flag('--tls-secret-name, --tls-client-cert and --tls-client-key, or --spire-agent-socket')}, or enroll the agent with argocd-agent enroll on the hub`,
   });
-  await credentials.trust?.ready({ ...wait, advice: flag('--root-ca-secret-name or --root-ca-path') });
+  await credentials.trust?.ready({
+    ...wait,
+    advice: flag('--root-ca-secret-name, --root-ca-path or --spire-agent-socket'),
+  });
 }

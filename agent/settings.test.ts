@@ -45,6 +45,14 @@ test('a credential file', () => {
   expect(() => options(`--creds=userpass:${file}`)).toThrow(/first line of .* is not <name>:<password>/);
 });
 
+const spire = ['--spire-agent-socket=unix:///a', '--spire-auth-method=mtls'];
+
+test.each([spire, ['--spiffe-endpoint-socket=unix:///a']])('%s %s: the agent shows its X.509-SVID', (...args) => {
+  const { spire: settings, credentials } = options(...args.filter((one) => one !== undefined));
+  expect(settings).toEqual({ endpoint: 'unix:///a', method: 'mtls' });
+  expect(credentials.method).toBe('mtls');
+});
+
 test.each([
   [['--server-address='], /No remote specified: set --server-address \(ARGOCD_AGENT_REMOTE_SERVER\)/],
   [['--namespace='], /--namespace \(ARGOCD_AGENT_NAMESPACE\) is empty/],
@@ -60,10 +68,22 @@ test.each([
   [['--tls-client-key=/x'], /Both --tls-client-cert and --tls-client-key have to be given/],
   [['--creds=mtls'], /invalid cred string/],
   [
-    ['--spiffe-endpoint-socket=unix:///a', '--tls-client-cert=/a', '--tls-client-key=/b'],
-    /--spiffe-endpoint-socket .* cannot be used with --tls-client-cert/,
+    ['--spire-agent-socket=unix:///a'],
+    "--spire-auth-method is required when --spire-agent-socket is set (use 'jwt' or 'mtls')",
   ],
-  [['--spiffe-endpoint-socket=unix:///a', '--insecure-plaintext'], /cannot be used with --insecure-plaintext/],
+  [['--spire-auth-method=jwt'], '--spire-auth-method requires --spire-agent-socket to be set'],
+  [[...spire, '--spire-auth-method=magic'], `--spire-auth-method must be 'jwt' or 'mtls', got "magic"`],
+  [
+    [...spire, '--insecure-plaintext'],
+    '--spire-agent-socket cannot be used with --insecure-plaintext; SPIRE provides TLS credentials',
+  ],
+  [
+    [...spire, '--insecure-tls'],
+    '--spire-agent-socket cannot be used with --insecure-tls; SPIRE handles certificate verification',
+  ],
+  [[...spire, '--tls-client-cert=/a', '--tls-client-key=/b'], /cannot be used with --tls-client-cert/],
+  [[...spire, '--root-ca-path=/a'], /cannot be used with --root-ca-path/],
+  [[...spire, '--spiffe-endpoint-socket=unix:///b'], /name different sockets/],
   [['--creds=userpass:/does/not/exist'], /credential file cannot be read: ENOENT/],
 ])('%j is refused', (args, message) => expect(() => options(...args)).toThrow(message));
 

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import type { AgentMode } from '../lib/auth/index.ts';
 import { FatalError } from '../lib/ops/index.ts';
 import { type RedisSettings, redisSettings } from '../lib/redis/index.ts';
+import { type SpireSettings, spireSettings } from '../lib/spiffe/index.ts';
 import { parseTlsSettings, type TlsSettings } from '../lib/wire/index.ts';
 import type { AgentFlags } from './flags.ts';
 
@@ -17,6 +18,8 @@ export interface AgentSettings {
   readonly mode: AgentMode;
   readonly credentials: LoginCredentials;
   readonly redis: RedisSettings;
+  /** Undefined when certificates come from Secrets or files. */
+  readonly spire: SpireSettings | undefined;
   readonly tls: 'plaintext' | { readonly verify: boolean; readonly files: boolean; readonly settings: TlsSettings };
 }
 
@@ -48,15 +51,12 @@ export function agentSettings(flags: AgentFlags, given: ReadonlySet<string> = ne
   if (files && (flags['tls-client-cert'] === '' || flags['tls-client-key'] === '')) {
     throw new FatalError('Both --tls-client-cert and --tls-client-key have to be given');
   }
-  const isWorkload = flags['spiffe-endpoint-socket'] !== '';
-  if (isWorkload && (files || flags['insecure-plaintext'])) {
-    const other = files ? '--tls-client-cert' : '--insecure-plaintext';
-    throw new FatalError(`--spiffe-endpoint-socket (ARGOCD_AGENT_SPIFFE_ENDPOINT_SOCKET) cannot be used with ${other}`);
-  }
+  const spire = readSpire(flags, files);
   return {
     flags,
     mode,
-    credentials: readCredentials(flags.creds),
+    spire,
+    credentials: readCredentials(flags.creds || (spire?.method === 'mtls' ? 'mtls:' : '')),
     tls: flags['insecure-plaintext']
       ? 'plaintext'
       : { verify: !flags['insecure-tls'], files, settings: tlsSettings(flags) },
@@ -77,6 +77,28 @@ export function agentSettings(flags: AgentFlags, given: ReadonlySet<string> = ne
       },
     }),
   };
+}
+
+function readSpire(flags: AgentFlags, files: boolean): SpireSettings | undefined {
+  let spire: SpireSettings | undefined;
+  try {
+    spire = spireSettings(flags);
+  } catch (error) {
+    if (!(error instanceof RangeError)) {
+      throw error;
+    }
+    throw new FatalError(error.message, { cause: error });
+  }
+  if (spire !== undefined && flags['insecure-tls']) {
+    throw new FatalError(
+      '--spire-agent-socket cannot be used with --insecure-tls; SPIRE handles certificate verification',
+    );
+  }
+  const other = files ? '--tls-client-cert' : '--root-ca-path';
+  if (spire !== undefined && (files || flags['root-ca-path'] !== '')) {
+    throw new FatalError(`--spire-agent-socket cannot be used with ${other}: remove one of them`);
+  }
+  return spire;
 }
 
 function tlsSettings(flags: AgentFlags): TlsSettings {

@@ -13,7 +13,7 @@ import {
   type TlsKeyPair,
 } from '../lib/ops/index.ts';
 import type { KeyCertificate } from '../lib/pki/index.ts';
-import { followWorkload, type WorkloadFields } from '../lib/spiffe/index.ts';
+import { x509Source } from '../lib/spiffe/index.ts';
 import { parseAuthority } from './enrolment/authority.ts';
 import { generatedCertificate } from './generated-certificate.ts';
 import type { PrincipalSettings } from './settings.ts';
@@ -47,12 +47,12 @@ export interface PrincipalCredentials {
 }
 
 /**
- * Finds the principal's certificate, the agents' CA and the token key in the files that the flags name, else in the Secrets
- * of the principal's namespace.
+ * Finds the principal's certificate and the agents' CA at the SPIFFE Workload API or in the files that the flags name, else in the
+ * Secrets of the principal's namespace; the token key in a file or a Secret.
  * @throws FatalError when a named file cannot be read
  */
 export function principalCredentials(
-  { flags, tls, selfRegistration }: PrincipalSettings,
+  { flags, tls, spire, selfRegistration }: PrincipalSettings,
   context: { secrets: Informer<Secret>; logger: Logger; signal: AbortSignal },
 ): PrincipalCredentials {
   const { secrets, logger, signal } = context;
@@ -92,23 +92,25 @@ export function principalCredentials(
     return live(file === '' ? undefined : { 'ca.crt': file }, secretName, parse, second);
   };
   const keyFile = flags['jwt-key'];
+  // The resource proxy and the Redis proxy have other authorities.
+  const workload = spire && x509Source({ endpoint: spire.endpoint, logger, signal });
   return {
     server:
       tls === 'plaintext'
         ? undefined
-        : tls.from === 'generated'
-          ? generatedCertificate(logger, signal)
-          : live(
-              tls.from === 'files' ? { 'tls.crt': flags['tls-cert'], 'tls.key': flags['tls-key'] } : undefined,
-              flags['tls-secret-name'],
-              parseKeyPair,
-            ),
+        : workload !== undefined
+          ? workload.identity
+          : tls.from === 'generated'
+            ? generatedCertificate(logger, signal)
+            : live(
+                tls.from === 'files' ? { 'tls.crt': flags['tls-cert'], 'tls.key': flags['tls-key'] } : undefined,
+                flags['tls-secret-name'],
+                parseKeyPair,
+              ),
     clientTrust:
       tls === 'plaintext' || !tls.requireClientCertificate
         ? undefined
-        : flags['spiffe-endpoint-socket'] === ''
-          ? trusted(flags['root-ca-path'], flags['tls-ca-secret-name'])
-          : workloadTrust(flags['spiffe-endpoint-socket'], logger, signal),
+        : (workload?.trust ?? trusted(flags['root-ca-path'], flags['tls-ca-secret-name'])),
     resourceProxy: isProxied
       ? live(
           hasProxyFiles ? { 'tls.crt': proxyFiles.certificate, 'tls.key': proxyFiles.key } : undefined,
@@ -137,17 +139,4 @@ export function principalCredentials(
             former: parseFormerKeys(fields),
           })),
   };
-}
-
-/** The authorities of the trust domain, which the SPIFFE Workload API gives with the principal's own identity. */
-function workloadTrust(endpoint: string, logger: Logger, signal: AbortSignal): Reloadable<string> {
-  const trust = new Reloadable<string>({
-    origin: `SPIFFE Workload API ${endpoint}`,
-    parse: (fields) => parseTrust(fields, ['ca.crt']),
-    logger,
-  });
-  // Only that: the resource proxy and the Redis proxy have other authorities, and a key is not needed.
-  const offer = ({ 'ca.crt': authorities }: WorkloadFields) => trust.offer({ 'ca.crt': authorities });
-  void followWorkload({ endpoint, offer, logger, signal });
-  return trust;
 }

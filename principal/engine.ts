@@ -213,6 +213,7 @@ export function startEngine(
 
   observeState(registry, {
     flags,
+    spire: settings.spire,
     caches,
     credentials: inputs.credentials,
     agents: () => agents.names(),

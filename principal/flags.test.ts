@@ -60,6 +60,8 @@ redis-ca-secret-name                      string     argocd-redis-tls           
 redis-tls-insecure                        bool       false                             REDIS_TLS_INSECURE
 destination-based-mapping                 bool       false                             DESTINATION_BASED_MAPPING
 label-selector                            string     -                                 LABEL_SELECTOR
+spire-agent-socket                        string     -                                 SPIRE_AGENT_SOCKET
+spire-auth-method                         string     -                                 SPIRE_AUTH_METHOD
 kubeconfig                                string     -                                 -
 kubecontext                               string     -                                 -
 enable-self-cluster-registration          bool       false                             ENABLE_SELF_CLUSTER_REGISTRATION

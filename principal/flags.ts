@@ -14,7 +14,7 @@ import {
   positive,
   stringFlag,
 } from '../lib/ops/index.ts';
-import { endpointProblem } from '../lib/spiffe/index.ts';
+import { spireFlags } from '../lib/spiffe/index.ts';
 import { fleetPageFlags } from './fleet-page/flags.ts';
 
 const program = { prefix: 'ARGOCD_PRINCIPAL' } as const;
@@ -107,12 +107,7 @@ export const principalFlags = {
     usage: "file with the CA that verifies the agents' certificates, instead of the Secret",
     ...env('TLS_SERVER_ROOT_CA_PATH'),
   }),
-  'spiffe-endpoint-socket': stringFlag({
-    usage:
-      "address of the SPIFFE Workload API (unix:///path or tcp://ip:port) that gives the CA which verifies the agents' certificates, instead of the Secret; needs --auth mtls:uri",
-    ...env('SPIFFE_ENDPOINT_SOCKET'),
-    check: (value) => (value === '' ? undefined : endpointProblem(value)),
-  }),
+  ...spireFlags(program.prefix),
   'require-client-certs': boolFlag({
     usage: 'require a client certificate from every agent; implied by mtls authentication',
     ...env('TLS_CLIENT_CERT_REQUIRE'),

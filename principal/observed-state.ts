@@ -14,6 +14,7 @@ import type { PrincipalMetrics } from './metrics.ts';
 import { principalFieldManager } from './namespaces.ts';
 import type { AgentIntroductions } from './sessions/introductions.ts';
 import type { OpenSessions } from './sessions/open-sessions.ts';
+import type { PrincipalSettings } from './settings.ts';
 
 /** A longer delay than this is a wrong clock. */
 const longestDelayMs = 24 * 3_600_000;
@@ -31,6 +32,8 @@ export function observeState(
   registry: Registry,
   sources: {
     readonly flags: PrincipalFlags;
+    /** Where certificates for agents come from, unless from Secrets or files. */
+    readonly spire: PrincipalSettings['spire'];
     readonly caches: Pick<PrincipalCaches, 'Applications'>;
     readonly credentials: PrincipalCredentials;
     readonly agents: () => readonly string[];
@@ -40,7 +43,7 @@ export function observeState(
     readonly metrics: PrincipalMetrics;
   },
 ): void {
-  const { flags, caches, credentials, open, introductions, hub, metrics } = sources;
+  const { flags, spire, caches, credentials, open, introductions, hub, metrics } = sources;
   const ownerOf = (application: KubeObject) => hub.ownerOf(application as unknown as Application);
   fleetMetrics(registry, () =>
     sources.agents().map((agent): ObservedAgent => {
@@ -53,15 +56,11 @@ export function observeState(
     }),
   );
   certificateMetrics(registry, 'argocd_principal_certificate_expiration_timestamp_seconds', () => [
-    { certificate: 'server', pem: credentials.server?.value?.cert },
+    // The SPIFFE Workload API replaces its short-lived ones itself.
+    { certificate: 'server', pem: spire === undefined ? credentials.server?.value?.cert : undefined },
     { certificate: 'resource-proxy', pem: credentials.resourceProxy?.value?.cert },
     { certificate: 'redis-proxy', pem: credentials.redisProxy?.value?.cert },
-    // The SPIFFE Workload API replaces its short-lived ones itself.
-    {
-      certificate: 'authority',
-      pem: flags['spiffe-endpoint-socket'] === '' ? credentials.clientTrust?.value : undefined,
-      isTrust: true,
-    },
+    { certificate: 'authority', pem: spire === undefined ? credentials.clientTrust?.value : undefined, isTrust: true },
   ]);
   if (flags['application-metrics']) {
     applicationMetrics(registry, flags['application-metrics-labels'], () =>

@@ -21,6 +21,15 @@ test('an expression alone is about the subject; uri names the other source', () 
   expect(options('--auth=mtls:uri:spiffe://x/(.+)').auth).toMatchObject({ source: 'uri' });
 });
 
+const spire = ['--spire-agent-socket=unix:///a', '--spire-auth-method=mtls'];
+
+test.each([spire, ['--spiffe-endpoint-socket=unix:///a']])('%s %s: SVIDs prove both sides', (...args) => {
+  const { spire: settings, auth, tls } = options(...args.filter((one) => one !== undefined));
+  expect(settings).toEqual({ endpoint: 'unix:///a', method: 'mtls' });
+  expect(auth).toMatchObject({ method: 'mtls', source: 'uri', pattern: { source: 'spiffe://[^/]+/(.+)' } });
+  expect(tls).toMatchObject({ from: 'workload', requireClientCertificate: true });
+});
+
 test.each([
   [['--namespace='], /set --namespace \(ARGOCD_PRINCIPAL_NAMESPACE\)/],
   [[], /--auth \(ARGOCD_PRINCIPAL_AUTH\): invalid auth string ""/],
@@ -38,17 +47,22 @@ test.each([
     /--tls-max-version.*minimum TLS version \(tls1.3\) cannot be higher than maximum TLS version \(tls1.2\)/,
   ],
   [
-    ['--auth=mtls:CN=(.+)', '--spiffe-endpoint-socket=unix:///a'],
-    /--spiffe-endpoint-socket \(ARGOCD_PRINCIPAL_SPIFFE_ENDPOINT_SOCKET\) needs .* set --auth mtls:uri/,
+    ['--spire-agent-socket=unix:///a'],
+    "--spire-auth-method is required when --spire-agent-socket is set (use 'jwt' or 'mtls')",
   ],
+  [['--spire-auth-method=jwt'], '--spire-auth-method requires --spire-agent-socket to be set'],
+  [[...spire, '--spire-auth-method=magic'], `--spire-auth-method must be 'jwt' or 'mtls', got "magic"`],
   [
-    ['--auth=mtls:uri:^spiffe://x/(.+)$', '--spiffe-endpoint-socket=unix:///a', '--root-ca-path=/x'],
-    /cannot be used with --root-ca-path/,
+    [...spire, '--insecure-plaintext'],
+    '--spire-agent-socket cannot be used with --insecure-plaintext; SPIRE provides TLS credentials',
   ],
-  [
-    ['--auth=mtls:uri:^spiffe://x/(.+)$', '--spiffe-endpoint-socket=unix:///a', '--enable-enrolment'],
-    /cannot be used with --enable-enrolment/,
-  ],
+  [[...spire, '--auth=mtls:CN=(.+)'], /needs agents that are named by SPIFFE IDs: set --auth mtls:uri/],
+  [[...spire, '--root-ca-path=/x'], /cannot be used with --root-ca-path/],
+  [[...spire, '--tls-cert=/x', '--tls-key=/y'], /cannot be used with --tls-cert/],
+  [[...spire, '--insecure-tls-generate'], /cannot be used with --insecure-tls-generate/],
+  [[...spire, '--enable-enrolment'], /cannot be used with --enable-enrolment/],
+  [[...spire, '--ha-enabled'], /cannot be used with --ha-enabled/],
+  [[...spire, '--spiffe-endpoint-socket=unix:///b'], /name different sockets/],
   [['--auth=mtls:CN=(.+)', '--redis-creds-dir-path=/none', '--redis-password=x'], /cannot be combined/],
   [['--auth=mtls:CN=(.+)', '--namespace-create-labels=a'], /is not key=value/],
 ])('%j is refused', (args, message) => expect(() => options(...args)).toThrow(message));

@@ -2,6 +2,7 @@ import { type AuthChoice, AuthError, checkPairing, parseAuth } from '../lib/auth
 import { withoutBrackets } from '../lib/base/index.ts';
 import { FatalError } from '../lib/ops/index.ts';
 import { type RedisSettings, redisSettings } from '../lib/redis/index.ts';
+import { type SpireSettings, spireSettings } from '../lib/spiffe/index.ts';
 import { parseTlsSettings, type TlsSettings } from '../lib/wire/index.ts';
 import { type PrincipalFlags, principalFlags } from './flags.ts';
 import { type HaSettings, haSettings } from './ha/settings.ts';
@@ -15,11 +16,13 @@ export interface PrincipalSettings {
   readonly tls:
     | 'plaintext'
     | {
-        readonly from: 'generated' | 'files' | 'secret';
+        readonly from: 'generated' | 'files' | 'secret' | 'workload';
         readonly requireClientCertificate: boolean;
         readonly settings: TlsSettings;
       };
   readonly redis: RedisSettings;
+  /** Undefined when the certificates for agents come from Secrets or files. */
+  readonly spire: SpireSettings | undefined;
   /** Undefined unless this principal is one of a pair. */
   readonly ha: HaSettings | undefined;
   /** Which namespaces may be created, undefined for none. */
@@ -39,7 +42,8 @@ export function principalSettings(flags: PrincipalFlags, given: ReadonlySet<stri
     );
   }
   const plaintext = flags['insecure-plaintext'];
-  const auth = authOf(flags.auth, plaintext);
+  const spire = readSpire(flags);
+  const auth = authOf(flags.auth || (spire === undefined ? '' : spireAuth[spire.method]), plaintext);
   const generated = flags['insecure-tls-generate'];
   const files = flags['tls-cert'] !== '' || flags['tls-key'] !== '';
   if (!generated && files && (flags['tls-cert'] === '' || flags['tls-key'] === '')) {
@@ -51,7 +55,7 @@ export function principalSettings(flags: PrincipalFlags, given: ReadonlySet<stri
   const settings = tlsSettings(flags);
   checkEnrolment(flags, auth);
   checkReplicas(flags);
-  checkWorkload(flags, auth);
+  checkSpire(flags, auth, spire);
   const ha = haSettings(flags, { plaintext, method: auth.method });
   return {
     flags,
@@ -59,7 +63,7 @@ export function principalSettings(flags: PrincipalFlags, given: ReadonlySet<stri
     tls: plaintext
       ? 'plaintext'
       : {
-          from: generated ? 'generated' : files ? 'files' : 'secret',
+          from: spire !== undefined ? 'workload' : generated ? 'generated' : files ? 'files' : 'secret',
           settings,
           requireClientCertificate: flags['require-client-certs'] || auth.method === 'mtls',
         },
@@ -79,23 +83,43 @@ export function principalSettings(flags: PrincipalFlags, given: ReadonlySet<stri
         },
       },
     }),
+    spire,
     ha,
     namespaceCreation: namespaceCreation(flags),
     selfRegistration: selfRegistration(flags),
   };
 }
 
-function checkWorkload(flags: PrincipalFlags, auth: AuthChoice): void {
-  if (flags['spiffe-endpoint-socket'] === '') {
+/** What `--auth` is unless it is given, as with argocd-agent: the path of the SPIFFE ID is the agent's name, in any trust domain. */
+const spireAuth: Readonly<Record<SpireSettings['method'], string>> = {
+  mtls: 'mtls:uri:spiffe://[^/]+/(.+)',
+  jwt: 'spiffe-jwt:spiffe://[^/]+/(.+)',
+};
+
+function readSpire(flags: PrincipalFlags): SpireSettings | undefined {
+  try {
+    return spireSettings(flags);
+  } catch (error) {
+    if (!(error instanceof RangeError)) {
+      throw error;
+    }
+    throw new FatalError(error.message, { cause: error });
+  }
+}
+
+function checkSpire(flags: PrincipalFlags, auth: AuthChoice, spire: SpireSettings | undefined): void {
+  if (spire === undefined) {
     return;
   }
-  const flag = '--spiffe-endpoint-socket (ARGOCD_PRINCIPAL_SPIFFE_ENDPOINT_SOCKET)';
-  if (auth.method !== 'mtls' || auth.source !== 'uri') {
-    throw new FatalError(`${flag} needs agents that are named by SPIFFE IDs: set --auth mtls:uri:^spiffe://…$`);
+  if (auth.method === 'mtls' && auth.source !== 'uri') {
+    throw new FatalError(
+      '--spire-agent-socket needs agents that are named by SPIFFE IDs: set --auth mtls:uri:^spiffe://…$, or leave it empty',
+    );
   }
-  const other = flags['root-ca-path'] !== '' ? '--root-ca-path' : '--enable-enrolment';
-  if (flags['root-ca-path'] !== '' || flags['enable-enrolment']) {
-    throw new FatalError(`${flag} cannot be used with ${other}`);
+  const others = ['root-ca-path', 'tls-cert', 'insecure-tls-generate', 'enable-enrolment', 'ha-enabled'] as const;
+  const other = others.find((name) => flags[name] !== '' && flags[name] !== false);
+  if (other !== undefined) {
+    throw new FatalError(`--spire-agent-socket cannot be used with --${other}: remove one of them`);
   }
 }
 

@@ -194,14 +194,16 @@ function clientTls({ tls }: AgentSettings, credentials: AgentCredentials): Clien
   if (tls === 'plaintext') {
     return 'plaintext';
   }
-  const pair = credentials.clientCertificate?.value;
-  if (pair === undefined) {
+  const { clientCertificate, workload } = credentials;
+  const pair = clientCertificate?.value;
+  if (clientCertificate !== undefined && pair === undefined) {
     throw new FatalError('the client certificate is gone');
   }
   const ca = credentials.trust?.value;
   return {
     ...pair,
     ...(ca === undefined ? {} : { ca }),
+    ...(workload === undefined ? {} : { checkServer: (chain) => void workload.idOf(chain) }),
     insecure: !tls.verify,
     ...tls.settings,
   };

@@ -28,7 +28,6 @@ export {
 export { type MeshProxy, startMeshProxy } from './mesh-proxy.ts';
 export { metricsNow } from './metrics.ts';
 export type { CollectedSpan } from './otlp.ts';
-export { issueSvid } from './svid.ts';
 export { type PairedHub, type PairedPrincipal, startTwoHubs, type TwoHubs, type TwoHubsOptions } from './two-hubs.ts';
 
 /** An Application, ApplicationSet or AppProject, loosely typed. */

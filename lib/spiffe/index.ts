@@ -1,1 +1,2 @@
-export { endpointProblem, followWorkload, type WorkloadFields } from './workload.ts';
+export { type SpireSettings, spireFlags, spireSettings } from './settings.ts';
+export { type X509Source, x509Source } from './x509-source.ts';

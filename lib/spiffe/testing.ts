@@ -2,17 +2,21 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { createServer, type Http2Session, type ServerHttp2Stream } from 'node:http2';
 import { X509SVIDResponse } from '../../proto/gen/workloadapi/workload.ts';
 
+export { issueSvid } from './testing/svid.ts';
+
 /** An identity that an endpoint gives, PEM. */
 export interface GivenSvid {
   readonly id: string;
   readonly certificate: string;
   readonly key: string;
   readonly bundle: readonly string[];
+  /** The authorities of other trust domains, by their SPIFFE IDs. */
+  readonly federated?: Readonly<Record<string, readonly string[]>>;
 }
 
 /** A Workload API on a socket of this machine. */
 export interface WorkloadEndpoint {
-  /** As `--spiffe-endpoint-socket` takes it. */
+  /** As `--spire-agent-socket` takes it. */
   readonly address: string;
   /** How many streams were opened. */
   readonly streams: number;
@@ -82,7 +86,7 @@ export async function startWorkloadEndpoint(path: string): Promise<WorkloadEndpo
   };
 }
 
-function framed({ id, certificate, key, bundle }: GivenSvid): Buffer {
+function framed({ id, certificate, key, bundle, federated = {} }: GivenSvid): Buffer {
   const der = (pem: string) => new X509Certificate(pem).raw;
   const message = X509SVIDResponse.encode({
     svids: [
@@ -93,6 +97,9 @@ function framed({ id, certificate, key, bundle }: GivenSvid): Buffer {
         bundle: Buffer.concat(bundle.map(der)),
       },
     ],
+    federatedBundles: Object.fromEntries(
+      Object.entries(federated).map(([domain, authorities]) => [domain, Buffer.concat(authorities.map(der))]),
+    ),
   }).finish();
   const head = Buffer.alloc(5);
   head.writeUInt32BE(message.length, 1);

@@ -7,8 +7,9 @@ import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import { X509SVIDResponse } from '../../proto/gen/workloadapi/workload.ts';
 import { until } from '../base/testing.ts';
 import { createAuthority, issueCertificate } from '../pki/index.ts';
-import { endpointProblem, followWorkload, type WorkloadFields } from './index.ts';
 import { type GivenSvid, startWorkloadEndpoint } from './testing.ts';
+import { followWorkload, type WorkloadIdentity } from './workload.ts';
+import { endpointProblem } from './workload-call.ts';
 
 let path: string;
 beforeEach(async () => {
@@ -20,7 +21,7 @@ beforeEach(async () => {
 function follow(endpoint: string) {
   const stop = new AbortController();
   onTestFinished(() => stop.abort());
-  const [offered, reasons]: [WorkloadFields[], string[]] = [[], []];
+  const [offered, reasons]: [WorkloadIdentity[], string[]] = [[], []];
   const ignore = () => undefined;
   const warn = (fields: { reason?: unknown }) => void reasons.push(String(fields.reason));
   const logger = { debug: ignore, info: ignore, warn, error: ignore };
@@ -51,12 +52,12 @@ test('gives the identity with the authorities, and every later one', async () =>
   endpoint.give(first);
   const { offered, stop, ended } = follow(endpoint.address);
   await until('the first identity', () => offered.length === 1);
-  expect(squeezed(offered[0]?.['tls.crt'] ?? '')).toBe(squeezed(first.certificate));
-  expect(createPrivateKey(offered[0]?.['tls.key'] ?? '').equals(createPrivateKey(first.key))).toBe(true);
-  expect(squeezed(offered[0]?.['ca.crt'] ?? '')).toBe(squeezed(first.bundle.join('')));
+  expect(squeezed(offered[0]?.certificate ?? '')).toBe(squeezed(first.certificate));
+  expect(createPrivateKey(offered[0]?.key ?? '').equals(createPrivateKey(first.key))).toBe(true);
+  expect(squeezed(offered[0]?.bundles.x ?? '')).toBe(squeezed(first.bundle.join('')));
   endpoint.give(second);
   await until('the second identity', () => offered.length === 2);
-  expect(squeezed(offered[1]?.['tls.crt'] ?? '')).toBe(squeezed(second.certificate));
+  expect(squeezed(offered[1]?.certificate ?? '')).toBe(squeezed(second.certificate));
   expect(endpoint.streams).toBe(1);
   stop.abort();
   await ended;
@@ -89,7 +90,7 @@ test.each([
 test('an identity that cannot be read is not offered', async () => {
   const bytes = Buffer.from('x');
   const one = { spiffeId: 'spiffe://x/one', x509Svid: bytes, x509SvidKey: bytes, bundle: bytes };
-  const message = X509SVIDResponse.encode({ svids: [one] }).finish();
+  const message = X509SVIDResponse.encode({ svids: [one], federatedBundles: {} }).finish();
   const head = Buffer.alloc(5);
   head.writeUInt32BE(message.length, 1);
   const { reasons, offered } = follow(await startRawServer(Buffer.concat([head, message])));

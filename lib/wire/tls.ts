@@ -1,3 +1,4 @@
+import type { X509Certificate } from 'node:crypto';
 import type { TlsSettings } from './tls-settings.ts';
 
 /** The client's TLS material, all in PEM form, and what of TLS is allowed (lowest version by default TLS 1.2). */
@@ -6,6 +7,11 @@ export interface ClientTls extends TlsSettings {
   readonly ca?: string;
   readonly cert?: string;
   readonly key?: string;
+  /**
+   * Judges the server's certificate, which comes from one of the CAs, instead of its host name: the certificate first, then
+   * those that came with it. It throws an Error that says why the certificate does not count.
+   */
+  readonly checkServer?: (chain: readonly X509Certificate[]) => void;
   /** Accepts any server certificate. */
   readonly insecure?: boolean;
 }

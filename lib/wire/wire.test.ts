@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { randomBytes, type X509Certificate } from 'node:crypto';
 import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { playAgent, playPrincipal, wirePeer } from '../../e2e/peer/index.ts';
 import { AuthError, type AuthRequest, type ClientInfo, TokenAuthority } from '../auth/index.ts';
@@ -246,6 +246,24 @@ describe.each([
         credentials: () => ({ method: 'userpass', credentials: { name: 'cluster7' } }),
       });
       await until(() => expect(principal.sessions[0]?.agent).toBe('cluster7'));
+    });
+
+    test('a check of the certificate takes the place of that of the host name', async () => {
+      const elsewhere = await ca.issue({ subject: 'CN=principal', names: ['elsewhere.example'], usage: 'server' });
+      const principal = await startPrincipal({ tls: { ...elsewhere, clientCa: ca.cert } });
+      const own = await ca.issue({ subject: 'CN=cluster1' });
+      const shown: string[] = [];
+      const checkServer = (chain: readonly X509Certificate[]) => {
+        shown.push(...chain.map(({ subject }) => subject));
+        if (shown.length === chain.length) {
+          throw new Error('it is somebody else');
+        }
+      };
+      const agent = startAgent(principal.server.port, { tls: () => ({ ca: ca.cert, ...own, checkServer }) });
+      await until(() => expect(principal.sessions[0]?.agent).toBe('cluster1'));
+      expect(shown[0]).toBe('CN=principal');
+      expect(agent.failures).toEqual([expect.objectContaining({ code: 'server-untrusted' })]);
+      expect(agent.failures[0]?.message).toMatch('it is somebody else');
     });
 
     test('new TLS material is used for new connections, open ones stay', async () => {

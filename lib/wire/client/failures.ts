@@ -95,6 +95,13 @@ function explainConnection(error: unknown, server: string): WireError | undefine
       cause: error,
     });
   }
+  if (code === 'ERR_TLS_CERT_IDENTITY') {
+    const why = (error as Error).message;
+    return new WireError('server-untrusted', `The certificate of the principal at ${server} does not count: ${why}`, {
+      hint: "The principal's entry at SPIRE gives it its SPIFFE ID; one of another trust domain needs federation with that.",
+      cause: error,
+    });
+  }
   const rejected = rejectedReasons[code];
   if (rejected !== undefined) {
     return new WireError(

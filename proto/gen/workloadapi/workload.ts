@@ -17,6 +17,13 @@ export interface X509SVIDRequest {
 export interface X509SVIDResponse {
   /** The first one is the default identity. */
   svids: X509SVID[];
+  /** The authorities of trust domains that the caller's one is federated with, by their SPIFFE IDs: DER, one after the other. */
+  federatedBundles: { [key: string]: Buffer };
+}
+
+export interface X509SVIDResponse_FederatedBundlesEntry {
+  key: string;
+  value: Buffer;
 }
 
 export interface X509SVID {
@@ -27,6 +34,36 @@ export interface X509SVID {
   x509SvidKey: Buffer;
   /** The authorities of its trust domain, DER, one after the other. */
   bundle: Buffer;
+}
+
+export interface JWTSVIDRequest {
+  audience: string[];
+  /** Empty: all identities of the caller. */
+  spiffeId: string;
+}
+
+export interface JWTSVIDResponse {
+  /** The first one is of the default identity. */
+  svids: JWTSVID[];
+}
+
+export interface JWTSVID {
+  spiffeId: string;
+  /** The token, JWS compact. */
+  svid: string;
+}
+
+export interface JWTBundlesRequest {
+}
+
+export interface JWTBundlesResponse {
+  /** A JSON Web Key Set of each trust domain, by its SPIFFE ID. */
+  bundles: { [key: string]: Buffer };
+}
+
+export interface JWTBundlesResponse_BundlesEntry {
+  key: string;
+  value: Buffer;
 }
 
 function createBaseX509SVIDRequest(): X509SVIDRequest {
@@ -73,7 +110,7 @@ export const X509SVIDRequest: MessageFns<X509SVIDRequest> = {
 };
 
 function createBaseX509SVIDResponse(): X509SVIDResponse {
-  return { svids: [] };
+  return { svids: [], federatedBundles: {} };
 }
 
 export const X509SVIDResponse: MessageFns<X509SVIDResponse> = {
@@ -81,6 +118,9 @@ export const X509SVIDResponse: MessageFns<X509SVIDResponse> = {
     for (const v of message.svids) {
       X509SVID.encode(v!, writer.uint32(10).fork()).join();
     }
+    globalThis.Object.entries(message.federatedBundles).forEach(([key, value]: [string, Buffer]) => {
+      X509SVIDResponse_FederatedBundlesEntry.encode({ key: key as any, value }, writer.uint32(26).fork()).join();
+    });
     return writer;
   },
 
@@ -105,6 +145,17 @@ export const X509SVIDResponse: MessageFns<X509SVIDResponse> = {
             message.svids.push(X509SVID.decode(reader, reader.uint32()));
             continue;
           }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            const entry3 = X509SVIDResponse_FederatedBundlesEntry.decode(reader, reader.uint32());
+            if (entry3.value !== undefined) {
+              message.federatedBundles[entry3.key] = entry3.value;
+            }
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -123,6 +174,82 @@ export const X509SVIDResponse: MessageFns<X509SVIDResponse> = {
   fromPartial(object: DeepPartial<X509SVIDResponse>): X509SVIDResponse {
     const message = createBaseX509SVIDResponse();
     message.svids = object.svids?.map((e) => X509SVID.fromPartial(e)) || [];
+    message.federatedBundles = (globalThis.Object.entries(object.federatedBundles ?? {}) as [string, Buffer][]).reduce(
+      (acc: { [key: string]: Buffer }, [key, value]: [string, Buffer]) => {
+        if (value !== undefined) {
+          acc[key] = value;
+        }
+        return acc;
+      },
+      {},
+    );
+    return message;
+  },
+};
+
+function createBaseX509SVIDResponse_FederatedBundlesEntry(): X509SVIDResponse_FederatedBundlesEntry {
+  return { key: "", value: Buffer.alloc(0) };
+}
+
+export const X509SVIDResponse_FederatedBundlesEntry: MessageFns<X509SVIDResponse_FederatedBundlesEntry> = {
+  encode(message: X509SVIDResponse_FederatedBundlesEntry, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.key !== "") {
+      writer.uint32(10).string(message.key);
+    }
+    if (message.value.length !== 0) {
+      writer.uint32(18).bytes(message.value);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): X509SVIDResponse_FederatedBundlesEntry {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseX509SVIDResponse_FederatedBundlesEntry();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.key = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.value = Buffer.from(reader.bytes());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<X509SVIDResponse_FederatedBundlesEntry>): X509SVIDResponse_FederatedBundlesEntry {
+    return X509SVIDResponse_FederatedBundlesEntry.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<X509SVIDResponse_FederatedBundlesEntry>): X509SVIDResponse_FederatedBundlesEntry {
+    const message = createBaseX509SVIDResponse_FederatedBundlesEntry();
+    message.key = object.key ?? "";
+    message.value = object.value ?? Buffer.alloc(0);
     return message;
   },
 };
@@ -214,6 +341,371 @@ export const X509SVID: MessageFns<X509SVID> = {
     message.x509Svid = object.x509Svid ?? Buffer.alloc(0);
     message.x509SvidKey = object.x509SvidKey ?? Buffer.alloc(0);
     message.bundle = object.bundle ?? Buffer.alloc(0);
+    return message;
+  },
+};
+
+function createBaseJWTSVIDRequest(): JWTSVIDRequest {
+  return { audience: [], spiffeId: "" };
+}
+
+export const JWTSVIDRequest: MessageFns<JWTSVIDRequest> = {
+  encode(message: JWTSVIDRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.audience) {
+      writer.uint32(10).string(v!);
+    }
+    if (message.spiffeId !== "") {
+      writer.uint32(18).string(message.spiffeId);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): JWTSVIDRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseJWTSVIDRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.audience.push(reader.string());
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.spiffeId = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<JWTSVIDRequest>): JWTSVIDRequest {
+    return JWTSVIDRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<JWTSVIDRequest>): JWTSVIDRequest {
+    const message = createBaseJWTSVIDRequest();
+    message.audience = object.audience?.map((e) => e) || [];
+    message.spiffeId = object.spiffeId ?? "";
+    return message;
+  },
+};
+
+function createBaseJWTSVIDResponse(): JWTSVIDResponse {
+  return { svids: [] };
+}
+
+export const JWTSVIDResponse: MessageFns<JWTSVIDResponse> = {
+  encode(message: JWTSVIDResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.svids) {
+      JWTSVID.encode(v!, writer.uint32(10).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): JWTSVIDResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseJWTSVIDResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.svids.push(JWTSVID.decode(reader, reader.uint32()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<JWTSVIDResponse>): JWTSVIDResponse {
+    return JWTSVIDResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<JWTSVIDResponse>): JWTSVIDResponse {
+    const message = createBaseJWTSVIDResponse();
+    message.svids = object.svids?.map((e) => JWTSVID.fromPartial(e)) || [];
+    return message;
+  },
+};
+
+function createBaseJWTSVID(): JWTSVID {
+  return { spiffeId: "", svid: "" };
+}
+
+export const JWTSVID: MessageFns<JWTSVID> = {
+  encode(message: JWTSVID, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.spiffeId !== "") {
+      writer.uint32(10).string(message.spiffeId);
+    }
+    if (message.svid !== "") {
+      writer.uint32(18).string(message.svid);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): JWTSVID {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseJWTSVID();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.spiffeId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.svid = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<JWTSVID>): JWTSVID {
+    return JWTSVID.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<JWTSVID>): JWTSVID {
+    const message = createBaseJWTSVID();
+    message.spiffeId = object.spiffeId ?? "";
+    message.svid = object.svid ?? "";
+    return message;
+  },
+};
+
+function createBaseJWTBundlesRequest(): JWTBundlesRequest {
+  return {};
+}
+
+export const JWTBundlesRequest: MessageFns<JWTBundlesRequest> = {
+  encode(_: JWTBundlesRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): JWTBundlesRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseJWTBundlesRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<JWTBundlesRequest>): JWTBundlesRequest {
+    return JWTBundlesRequest.fromPartial(base ?? {});
+  },
+  fromPartial(_: DeepPartial<JWTBundlesRequest>): JWTBundlesRequest {
+    const message = createBaseJWTBundlesRequest();
+    return message;
+  },
+};
+
+function createBaseJWTBundlesResponse(): JWTBundlesResponse {
+  return { bundles: {} };
+}
+
+export const JWTBundlesResponse: MessageFns<JWTBundlesResponse> = {
+  encode(message: JWTBundlesResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    globalThis.Object.entries(message.bundles).forEach(([key, value]: [string, Buffer]) => {
+      JWTBundlesResponse_BundlesEntry.encode({ key: key as any, value }, writer.uint32(10).fork()).join();
+    });
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): JWTBundlesResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseJWTBundlesResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            const entry1 = JWTBundlesResponse_BundlesEntry.decode(reader, reader.uint32());
+            if (entry1.value !== undefined) {
+              message.bundles[entry1.key] = entry1.value;
+            }
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<JWTBundlesResponse>): JWTBundlesResponse {
+    return JWTBundlesResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<JWTBundlesResponse>): JWTBundlesResponse {
+    const message = createBaseJWTBundlesResponse();
+    message.bundles = (globalThis.Object.entries(object.bundles ?? {}) as [string, Buffer][]).reduce(
+      (acc: { [key: string]: Buffer }, [key, value]: [string, Buffer]) => {
+        if (value !== undefined) {
+          acc[key] = value;
+        }
+        return acc;
+      },
+      {},
+    );
+    return message;
+  },
+};
+
+function createBaseJWTBundlesResponse_BundlesEntry(): JWTBundlesResponse_BundlesEntry {
+  return { key: "", value: Buffer.alloc(0) };
+}
+
+export const JWTBundlesResponse_BundlesEntry: MessageFns<JWTBundlesResponse_BundlesEntry> = {
+  encode(message: JWTBundlesResponse_BundlesEntry, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.key !== "") {
+      writer.uint32(10).string(message.key);
+    }
+    if (message.value.length !== 0) {
+      writer.uint32(18).bytes(message.value);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): JWTBundlesResponse_BundlesEntry {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseJWTBundlesResponse_BundlesEntry();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.key = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.value = Buffer.from(reader.bytes());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<JWTBundlesResponse_BundlesEntry>): JWTBundlesResponse_BundlesEntry {
+    return JWTBundlesResponse_BundlesEntry.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<JWTBundlesResponse_BundlesEntry>): JWTBundlesResponse_BundlesEntry {
+    const message = createBaseJWTBundlesResponse_BundlesEntry();
+    message.key = object.key ?? "";
+    message.value = object.value ?? Buffer.alloc(0);
     return message;
   },
 };

@@ -1,5 +1,6 @@
+import { X509Certificate } from 'node:crypto';
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
-import { connect as connectTls, type TLSSocket } from 'node:tls';
+import { connect as connectTls, type DetailedPeerCertificate, type PeerCertificate, type TLSSocket } from 'node:tls';
 import { after, onAbort, trusting } from '../../../base/index.ts';
 import type { ClientTls } from '../../tls.ts';
 import { connectThroughProxy } from './proxy.ts';
@@ -62,10 +63,39 @@ function startTls(socket: Socket, host: string, tls: ClientTls, protocol: string
     ...(tls.cert === undefined ? undefined : { cert: tls.cert }),
     ...(tls.key === undefined ? undefined : { key: tls.key }),
     rejectUnauthorized: tls.insecure !== true,
+    ...checking(tls.checkServer),
     minVersion: tls.minVersion ?? 'TLSv1.2',
     ...(tls.maxVersion === undefined ? undefined : { maxVersion: tls.maxVersion }),
     ...(tls.ciphers === undefined ? undefined : { ciphers: tls.ciphers }),
   });
+}
+
+/** The check of the server's certificate that replaces that of its host name. */
+function checking(check: ClientTls['checkServer']) {
+  if (check === undefined) {
+    return {};
+  }
+  const checkServerIdentity = (_: string, shown: PeerCertificate): Error | undefined => {
+    try {
+      check(chainOf(shown));
+      return undefined;
+    } catch (error) {
+      return Object.assign(error as Error, { code: 'ERR_TLS_CERT_IDENTITY' });
+    }
+  };
+  return { checkServerIdentity };
+}
+
+/** A certificate and those that came with it. Node ends the chain with a certificate that is its own issuer. */
+function chainOf(shown: PeerCertificate | DetailedPeerCertificate): X509Certificate[] {
+  const chain: X509Certificate[] = [];
+  const seen = new Set<PeerCertificate>();
+  for (let next: PeerCertificate | undefined = shown; next?.raw !== undefined && !seen.has(next); ) {
+    seen.add(next);
+    chain.push(new X509Certificate(next.raw));
+    next = 'issuerCertificate' in next ? (next.issuerCertificate as DetailedPeerCertificate) : undefined;
+  }
+  return chain;
 }
 
 /** Waits for `event`; a socket that fails, or is not ready when `signal` aborts, is destroyed. */

@@ -8,7 +8,7 @@ import {
   X509Certificate,
   X509CertificateGenerator,
 } from '@peculiar/x509';
-import type { KeyCertificate } from '../../lib/pki/index.ts';
+import type { KeyCertificate } from '../../pki/index.ts';
 
 const algorithm = { name: 'ECDSA', namedCurve: 'P-256' };
 /** That of the authorities of `createAuthority`. */
