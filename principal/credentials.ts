@@ -13,7 +13,7 @@ import {
   type TlsKeyPair,
 } from '../lib/ops/index.ts';
 import type { KeyCertificate } from '../lib/pki/index.ts';
-import { x509Source } from '../lib/spiffe/index.ts';
+import { type JwtSource, jwtSource, x509Source } from '../lib/spiffe/index.ts';
 import { parseAuthority } from './enrolment/authority.ts';
 import { generatedCertificate } from './generated-certificate.ts';
 import type { PrincipalSettings } from './settings.ts';
@@ -32,6 +32,8 @@ export interface PrincipalCredentials {
    * one of that name with `-trust` behind it, where the controller keeps former authorities during a change.
    */
   readonly clientTrust: Reloadable<string> | undefined;
+  /** What agents' JWT-SVIDs are judged by; undefined when they have none. */
+  readonly svids: JwtSource | undefined;
   /** Certificate of the resource proxy; undefined when there is none. */
   readonly resourceProxy: Reloadable<TlsKeyPair> | undefined;
   /** Certificates that those of the resource proxy's clients must come from. */
@@ -52,7 +54,7 @@ export interface PrincipalCredentials {
  * @throws FatalError when a named file cannot be read
  */
 export function principalCredentials(
-  { flags, tls, spire, selfRegistration }: PrincipalSettings,
+  { flags, auth, tls, spire, selfRegistration }: PrincipalSettings,
   context: { secrets: Informer<Secret>; logger: Logger; signal: AbortSignal },
 ): PrincipalCredentials {
   const { secrets, logger, signal } = context;
@@ -111,6 +113,10 @@ export function principalCredentials(
       tls === 'plaintext' || !tls.requireClientCertificate
         ? undefined
         : (workload?.trust ?? trusted(flags['root-ca-path'], flags['tls-ca-secret-name'])),
+    svids:
+      spire !== undefined && auth.method === 'spiffe-jwt'
+        ? jwtSource({ endpoint: spire.endpoint, logger, signal })
+        : undefined,
     resourceProxy: isProxied
       ? live(
           hasProxyFiles ? { 'tls.crt': proxyFiles.certificate, 'tls.key': proxyFiles.key } : undefined,

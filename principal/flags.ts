@@ -130,7 +130,8 @@ export const principalFlags = {
     ...env('JWT_ALLOW_GENERATE'),
   }),
   auth: stringFlag({
-    usage: 'how agents authenticate: mtls:subject:<regex>, mtls:uri:<regex>, userpass:<file> or header:<name>:<regex>',
+    usage:
+      'how agents authenticate: mtls:subject:<regex>, mtls:uri:<regex>, userpass:<file>, header:<name>:<regex> or spiffe-jwt:<regex>; by default as --spire-auth-method says, with the regex spiffe://[^/]+/(.+)',
     ...env('AUTH'),
   }),
   'redis-server-address': stringFlag({

@@ -12,7 +12,7 @@ import { openPeerPort, type PeerPort } from './peers/peer-port.ts';
 import { ensurePrincipalUid } from './principal-uid.ts';
 import { Replicas } from './replicas/index.ts';
 import { Blocklist } from './sessions/blocklist.ts';
-import { headerWarning, type PrincipalSettings, replicaTimes } from './settings.ts';
+import { headerWarning, type PrincipalSettings, replicaTimes, spireWarning } from './settings.ts';
 
 /** The principal's inputs: the hub's API server, files, and Argo CD's Redis. */
 export interface PrincipalInputs {
@@ -55,7 +55,7 @@ export async function openInputs(
   const blocklist = new Blocklist(logger);
   const connections = new OpenConnections({ isBlocked: (fingerprint) => blocklist.has(fingerprint), logger });
   blocklist.follow(caches['blocked certificates'], () => connections.blocklistChanged());
-  const method = await authMethod(settings, blocklist, logger);
+  const method = await authMethod(settings, credentials, blocklist, logger);
   const principalUid = await retryForever(
     'establish the identity',
     () => ensurePrincipalUid({ client, namespace, logger, signal }),
@@ -129,17 +129,20 @@ function replicasOf(
 
 async function authMethod(
   settings: PrincipalSettings,
+  { svids }: Pick<PrincipalCredentials, 'svids'>,
   blocklist: Blocklist,
   logger: ProgramLogger,
 ): Promise<AuthMethod> {
-  const warning = headerWarning(settings);
-  if (warning !== undefined) {
-    logger.warn(warning);
+  for (const warning of [headerWarning(settings), spireWarning(settings)]) {
+    if (warning !== undefined) {
+      logger.warn(warning);
+    }
   }
   try {
     return await createAuthMethod(settings.auth, {
       isRevoked: (fingerprint) => blocklist.has(fingerprint),
       warn: (message) => logger.warn(message),
+      ...(svids === undefined ? undefined : { svids }),
     });
   } catch (error) {
     throw new FatalError(`--auth (ARGOCD_PRINCIPAL_AUTH): ${(error as Error).message}`, { cause: error });

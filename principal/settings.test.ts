@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { GoExpression } from '../lib/auth/index.ts';
 import { parseFlags } from '../lib/ops/index.ts';
 import { principalFlags } from './flags.ts';
-import { headerWarning, principalSettings } from './settings.ts';
+import { headerWarning, principalSettings, spireWarning } from './settings.ts';
 
 const options = (...args: string[]) =>
   principalSettings(parseFlags(principalFlags, { args: ['--namespace=argocd', ...args], env: {} }).values);
@@ -79,6 +79,26 @@ test('agents that name themselves in a header are a risk where others than the p
     expect(warningFor(...header, `--listen-host=${host}`), host).toBeUndefined();
   }
   expect(warningFor('--auth=mtls:CN=(.+)')).toBeUndefined();
+});
+
+test('jwt: agents are named by JWT-SVIDs and show no certificate', () => {
+  const { auth, tls } = options('--spire-agent-socket=unix:///a', '--spire-auth-method=jwt');
+  expect(auth).toEqual({ method: 'spiffe-jwt', pattern: new GoExpression('spiffe://[^/]+/(.+)') });
+  expect(tls).toMatchObject({ from: 'workload', requireClientCertificate: false });
+  expect(() => options('--auth=spiffe-jwt:^spiffe://x/(.+)$')).toThrow(/spiffe-jwt needs --spire-agent-socket/);
+  const plain = ['--auth=spiffe-jwt:^spiffe://x/(.+)$', '--insecure-plaintext'];
+  expect(() => options(...plain)).toThrow(/spiffe-jwt authentication cannot be used with --insecure-plaintext/);
+});
+
+test('an expression that admits several trust domains is a risk', () => {
+  const jwt = ['--spire-agent-socket=unix:///a', '--spire-auth-method=jwt'];
+  const warningFor = (...args: string[]) => spireWarning(options(...jwt, ...args));
+  expect(warningFor()).toMatch('spiffe://[^/]+/(.+) does not begin with ^spiffe:// and one trust domain');
+  expect(warningFor('--auth=spiffe-jwt:^spiffe://(a|b)/(.+)$')).toBeDefined();
+  expect(warningFor('--auth=spiffe-jwt:spiffe://a/(.+)$')).toBeDefined();
+  expect(warningFor('--auth=spiffe-jwt:^spiffe://a.+/(.+)$')).toBeDefined();
+  expect(warningFor('--auth=spiffe-jwt:^spiffe://a\\.b-c.org/agent/(.+)$')).toBeUndefined();
+  expect(spireWarning(options(...spire))).toBeUndefined();
 });
 
 test('self-registration needs the resource proxy and a Secret, and is off by default', () => {

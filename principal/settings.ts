@@ -109,6 +109,11 @@ function readSpire(flags: PrincipalFlags): SpireSettings | undefined {
 
 function checkSpire(flags: PrincipalFlags, auth: AuthChoice, spire: SpireSettings | undefined): void {
   if (spire === undefined) {
+    if (auth.method === 'spiffe-jwt') {
+      throw new FatalError(
+        '--auth (ARGOCD_PRINCIPAL_AUTH): spiffe-jwt needs --spire-agent-socket, from which the keys of JWT-SVIDs come',
+      );
+    }
     return;
   }
   if (auth.method === 'mtls' && auth.source !== 'uri') {
@@ -133,6 +138,17 @@ export function headerWarning({ auth, flags }: Pick<PrincipalSettings, 'auth' | 
     return undefined;
   }
   return `--auth header: whoever reaches port ${flags['listen-port']} can claim to be any agent by the header ${auth.header}: listen beside the proxy alone (--listen-host 127.0.0.1), or let a NetworkPolicy admit only the proxy, and have it replace the header that clients send`;
+}
+
+/**
+ * A warning when the expression takes the same name from JWT-SVIDs of several trust domains; undefined when it names one, or agents
+ * are named otherwise. Certificates are of the principal's own trust domain alone.
+ */
+export function spireWarning({ auth }: Pick<PrincipalSettings, 'auth'>): string | undefined {
+  if (auth.method !== 'spiffe-jwt' || /^\^spiffe:\/\/([\w-]|\\?\.)+\//.test(auth.pattern.source)) {
+    return undefined;
+  }
+  return `--auth spiffe-jwt: the expression ${auth.pattern} does not begin with ^spiffe:// and one trust domain: whoever issues SVIDs of a trust domain that SPIRE federates with can name any agent. Write it like ^spiffe://example\\.org/agent/([^/]+)$`;
 }
 
 function checkEnrolment(flags: PrincipalFlags, { method }: AuthChoice): void {

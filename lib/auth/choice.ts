@@ -1,47 +1,38 @@
 import { AuthError } from './errors.ts';
-import { compilePattern, type GoExpression } from './pattern.ts';
+import { headerKind } from './header.ts';
+import { type AuthKind, type AuthSurroundings, splitOnce } from './kind.ts';
+import type { AuthMethod } from './method.ts';
+import { mtlsKind } from './mtls.ts';
+import { spiffeJwtKind } from './spiffe-jwt.ts';
+import { userpassKind } from './user-file.ts';
+
+/** The kinds of authentication, by the name of their method. A new one is a file and a line here. */
+const kinds = {
+  mtls: mtlsKind,
+  userpass: userpassKind,
+  header: headerKind,
+  'spiffe-jwt': spiffeJwtKind,
+};
 
 /** The principal's authentication method: its flag `--auth`, parsed. */
-export type AuthChoice =
-  | {
-      readonly method: 'mtls';
-      /** The part of the client certificate that names the agent. */
-      readonly source: 'subject' | 'uri';
-      /** Its first group is the agent's name. */
-      readonly pattern: GoExpression;
-    }
-  | { readonly method: 'userpass' /** Path of the user database. */; readonly file: string }
-  | {
-      readonly method: 'header';
-      /** Name of a request header, lower case. */
-      readonly header: string;
-      /** Its first group is the agent's name. */
-      readonly pattern: GoExpression;
-    };
+export type AuthChoice = ReturnType<(typeof kinds)[keyof typeof kinds]['parse']>;
 
 /**
- * Parses `--auth`: `mtls:subject:<re>`, `mtls:uri:<re>`, `mtls:<re>`, `userpass:<file>` or `header:<name>:<re>`.
+ * Parses `--auth`: `mtls:subject:<re>`, `mtls:uri:<re>`, `mtls:<re>`, `userpass:<file>`, `header:<name>:<re>` or
+ * `spiffe-jwt:<re>`.
  *
  * @throws AuthError `configuration`; its message begins like argocd-agent's
  */
 export function parseAuth(text: string): AuthChoice {
   const [method, config] = splitOnce(text);
   if (config === undefined) {
-    throw new AuthError('configuration', `invalid auth string "${text}": expected mtls:…, userpass:… or header:…`);
+    const forms = Object.values(kinds).map((kind) => kind.forms);
+    throw new AuthError('configuration', `invalid auth string "${text}": expected ${forms.join(', ')}`);
   }
-  switch (method) {
-    case 'mtls':
-      return parseMtls(config);
-    case 'userpass':
-      if (config === '') {
-        throw new AuthError('configuration', 'userpass needs the path of a file: userpass:<file>');
-      }
-      return { method: 'userpass', file: config };
-    case 'header':
-      return parseHeader(config);
-    default:
-      throw new AuthError('configuration', `unknown auth method: ${method}`);
+  if (!Object.hasOwn(kinds, method)) {
+    throw new AuthError('configuration', `unknown auth method: ${method}`);
   }
+  return kinds[method as keyof typeof kinds].parse(config);
 }
 
 /**
@@ -51,32 +42,22 @@ export function parseAuth(text: string): AuthChoice {
  * @throws AuthError `configuration`
  */
 export function checkPairing(choice: AuthChoice, listener: { readonly plaintext: boolean }): void {
-  if (choice.method === 'mtls' && listener.plaintext) {
-    throw new AuthError('configuration', 'mtls authentication cannot be used with --insecure-plaintext');
-  }
-  if (choice.method === 'header' && !listener.plaintext) {
-    throw new AuthError(
-      'configuration',
-      'header authentication needs --insecure-plaintext, behind a proxy that ends TLS',
-    );
+  const misfit = kindOf(choice).misfit?.(listener);
+  if (misfit !== undefined) {
+    throw new AuthError('configuration', misfit);
   }
 }
 
-function parseMtls(config: string): AuthChoice {
-  const prefix = /^(subject|uri):/.exec(config);
-  const source = prefix?.[1] === 'uri' ? 'uri' : 'subject';
-  return { method: 'mtls', source, pattern: compilePattern(config.slice(prefix?.[0].length ?? 0)) };
+/**
+ * Creates the method that `--auth` selects.
+ *
+ * @throws AuthError `configuration` when something around it is missing, such as a user database that can be read
+ */
+export async function createAuthMethod(choice: AuthChoice, surroundings: AuthSurroundings = {}): Promise<AuthMethod> {
+  return kindOf(choice).create(choice, surroundings);
 }
 
-function parseHeader(config: string): AuthChoice {
-  const [name = '', pattern] = splitOnce(config).map((part) => part?.trim());
-  if (!name || !pattern) {
-    throw new AuthError('configuration', 'header authentication needs a header and an expression: header:<name>:<re>');
-  }
-  return { method: 'header', header: name.toLowerCase(), pattern: compilePattern(pattern) };
-}
-
-function splitOnce(text: string): [string, string | undefined] {
-  const colon = text.indexOf(':');
-  return colon < 0 ? [text, undefined] : [text.slice(0, colon), text.slice(colon + 1)];
+/** The kind of a choice takes that choice, which the table alone cannot tell the compiler. */
+function kindOf(choice: AuthChoice): AuthKind<AuthChoice> {
+  return kinds[choice.method] as AuthKind<AuthChoice>;
 }

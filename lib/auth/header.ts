@@ -1,8 +1,33 @@
 import { isDnsLabel } from '../base/index.ts';
 import { AuthError } from './errors.ts';
 import type { ClientInfo } from './identity.ts';
+import { type AuthKind, splitOnce } from './kind.ts';
 import type { AuthMethod } from './method.ts';
-import type { GoExpression } from './pattern.ts';
+import { compilePattern, type GoExpression } from './pattern.ts';
+
+/** `header:<name>:<re>`. */
+export const headerKind: AuthKind<{
+  readonly method: 'header';
+  /** Name of a request header, lower case. */
+  readonly header: string;
+  /** Its first group is the agent's name. */
+  readonly pattern: GoExpression;
+}> = {
+  forms: 'header:<name>:<re>',
+  parse(config) {
+    const [name = '', pattern] = splitOnce(config).map((part) => part?.trim());
+    if (!name || !pattern) {
+      throw new AuthError(
+        'configuration',
+        'header authentication needs a header and an expression: header:<name>:<re>',
+      );
+    }
+    return { method: 'header', header: name.toLowerCase(), pattern: compilePattern(pattern) };
+  },
+  misfit: ({ plaintext }) =>
+    plaintext ? undefined : 'header authentication needs --insecure-plaintext, behind a proxy that ends TLS',
+  create: (choice) => headerMethod(choice),
+};
 
 /** Takes the agent's name from a request header that a trusted proxy sets. */
 export function headerMethod(options: { readonly header: string; readonly pattern: GoExpression }): AuthMethod {

@@ -1,4 +1,4 @@
-export { type AuthChoice, checkPairing, parseAuth } from './choice.ts';
+export { type AuthChoice, checkPairing, createAuthMethod, parseAuth } from './choice.ts';
 export { AuthError, type AuthErrorCode } from './errors.ts';
 export { headerMethod } from './header.ts';
 export {
@@ -9,10 +9,12 @@ export {
   isAgentMode,
   type Login,
 } from './identity.ts';
+export type { JudgedSvid, SvidJudge } from './kind.ts';
 export type { AuthMethod } from './method.ts';
 export { mtlsMethod } from './mtls.ts';
 export { GoExpression } from './pattern.ts';
-export { authenticateWith, checkToken, createAuthMethod } from './registry.ts';
+export { authenticateWith, checkToken } from './registry.ts';
+export { loginEnd, spiffeJwtMethod, svidAudience } from './spiffe-jwt.ts';
 export { commonNameOf, fingerprintOf, subjectOf } from './subject.ts';
 export { replacedKeyMs, TokenAuthority, type TokenPair } from './tokens.ts';
 export { parseUserDatabase, type UserDatabase, userpassMethod } from './userpass.ts';

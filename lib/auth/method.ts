@@ -2,7 +2,7 @@ import type { AgentIdentity, AuthRequest, ClientInfo, Login } from './identity.t
 
 /** A method by which agents prove their identity. */
 export interface AuthMethod {
-  /** The method's name in agents' requests: `mtls`, `userpass` or `header`. */
+  /** The method's name in agents' requests: `mtls`, `userpass`, `header` or `spiffe-jwt`. */
   readonly name: string;
   /** @throws AuthError when the credentials prove no identity */
   authenticate(request: AuthRequest, peer: ClientInfo): Promise<Login>;

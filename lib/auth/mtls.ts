@@ -1,9 +1,29 @@
 import { isDnsLabel } from '../base/index.ts';
 import { AuthError } from './errors.ts';
 import type { ClientInfo } from './identity.ts';
+import type { AuthKind } from './kind.ts';
 import type { AuthMethod } from './method.ts';
-import type { GoExpression } from './pattern.ts';
+import { compilePattern, type GoExpression } from './pattern.ts';
 import { fingerprintOf, subjectOf, urisOf } from './subject.ts';
+
+/** `mtls:subject:<re>`, `mtls:uri:<re>`, and `mtls:<re>`, which is about the subject. */
+export const mtlsKind: AuthKind<{
+  readonly method: 'mtls';
+  /** The part of the client certificate that names the agent. */
+  readonly source: 'subject' | 'uri';
+  /** Its first group is the agent's name. */
+  readonly pattern: GoExpression;
+}> = {
+  forms: 'mtls:subject:<re>, mtls:uri:<re>',
+  parse(config) {
+    const prefix = /^(subject|uri):/.exec(config);
+    const source = prefix?.[1] === 'uri' ? 'uri' : 'subject';
+    return { method: 'mtls', source, pattern: compilePattern(config.slice(prefix?.[0].length ?? 0)) };
+  },
+  misfit: ({ plaintext }) => (plaintext ? 'mtls authentication cannot be used with --insecure-plaintext' : undefined),
+  create: (choice, { isRevoked }) =>
+    mtlsMethod({ ...choice, ...(isRevoked === undefined ? undefined : { isRevoked }) }),
+};
 
 /**
  * Takes the agent's name from its verified client certificate: the first group of an expression over the subject (as Go

@@ -1,35 +1,6 @@
-import type { AuthChoice } from './choice.ts';
 import { AuthError } from './errors.ts';
-import { headerMethod } from './header.ts';
 import type { AgentIdentity, AuthRequest, ClientInfo, Login } from './identity.ts';
 import type { AuthMethod } from './method.ts';
-import { mtlsMethod } from './mtls.ts';
-import { userFile } from './user-file.ts';
-import { userpassMethod } from './userpass.ts';
-
-/**
- * Creates the method that `--auth` selects.
- *
- * @param options.isRevoked whether a client certificate is blocked; only `mtls` asks
- * @param options.warn receives problems of a user database
- * @throws AuthError `configuration` when the user database cannot be read
- */
-export async function createAuthMethod(
-  choice: AuthChoice,
-  options: { isRevoked?(fingerprint: string): boolean; warn?(message: string): void } = {},
-): Promise<AuthMethod> {
-  const { isRevoked } = options;
-  switch (choice.method) {
-    case 'mtls':
-      return mtlsMethod({ ...choice, ...(isRevoked === undefined ? undefined : { isRevoked }) });
-    case 'header':
-      return headerMethod(choice);
-    case 'userpass': {
-      const users = await userFile(choice.file, options.warn);
-      return userpassMethod(users);
-    }
-  }
-}
 
 /**
  * Authenticates by the configured method.

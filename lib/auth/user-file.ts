@@ -1,6 +1,7 @@
 import { readFile, stat } from 'node:fs/promises';
 import { AuthError } from './errors.ts';
-import { parseUserDatabase, type UserDatabase } from './userpass.ts';
+import type { AuthKind } from './kind.ts';
+import { parseUserDatabase, type UserDatabase, userpassMethod } from './userpass.ts';
 
 /** Shortest time between two reads of the file. */
 const lookMs = 5000;
@@ -54,3 +55,19 @@ export async function userFile(
     return current.users;
   };
 }
+
+/** `userpass:<file>`. */
+export const userpassKind: AuthKind<{
+  readonly method: 'userpass';
+  /** Path of the user database. */
+  readonly file: string;
+}> = {
+  forms: 'userpass:<file>',
+  parse(config) {
+    if (config === '') {
+      throw new AuthError('configuration', 'userpass needs the path of a file: userpass:<file>');
+    }
+    return { method: 'userpass', file: config };
+  },
+  create: async ({ file }, { warn }) => userpassMethod(await userFile(file, warn)),
+};

@@ -1,2 +1,3 @@
+export { fetchJwtSvid, type JwtSource, jwtSource } from './jwt-source.ts';
 export { type SpireSettings, spireFlags, spireSettings } from './settings.ts';
 export { type X509Source, x509Source } from './x509-source.ts';

@@ -1,7 +1,14 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { createServer, type Http2Session, type ServerHttp2Stream } from 'node:http2';
-import { X509SVIDResponse } from '../../proto/gen/workloadapi/workload.ts';
+import {
+  JWTBundlesResponse,
+  JWTSVIDRequest,
+  JWTSVIDResponse,
+  X509SVIDResponse,
+} from '../../proto/gen/workloadapi/workload.ts';
+import type { JwtSigner } from './testing/jwt.ts';
 
+export { createJwtSigner, type JwtSigner } from './testing/jwt.ts';
 export { issueSvid } from './testing/svid.ts';
 
 /** An identity that an endpoint gives, PEM. */
@@ -12,6 +19,10 @@ export interface GivenSvid {
   readonly bundle: readonly string[];
   /** The authorities of other trust domains, by their SPIFFE IDs. */
   readonly federated?: Readonly<Record<string, readonly string[]>>;
+  /** What signs its JWT-SVIDs; none are given without it. */
+  readonly signer?: JwtSigner;
+  /** The keys of trust domains, by their SPIFFE IDs. Default: none. */
+  readonly jwtBundles?: Readonly<Record<string, readonly JwtSigner[]>>;
 }
 
 /** A Workload API on a socket of this machine. */
@@ -20,6 +31,8 @@ export interface WorkloadEndpoint {
   readonly address: string;
   /** How many streams were opened. */
   readonly streams: number;
+  /** How many JWT-SVIDs were given. */
+  readonly tokens: number;
   /** Gives all workloads this identity from now on; undefined: none. */
   give(svid: GivenSvid | undefined): void;
   /** Ends the streams, as an agent of SPIRE that is restarted. */
@@ -27,34 +40,58 @@ export interface WorkloadEndpoint {
   stop(): Promise<void>;
 }
 
+/** The calls that go on, with what they answer. */
+const followed: Readonly<Record<string, (given: GivenSvid) => Uint8Array>> = {
+  FetchX509SVID: x509Answer,
+  FetchJWTBundles: bundlesAnswer,
+};
+
 /**
- * Starts a Workload API as its specification has it, as far as X.509-SVIDs go: it refuses requests without the header
- * `workload.spiffe.io`, answers `PermissionDenied` to a workload without an identity, and sends every new identity on the
- * streams that are open.
+ * Starts a Workload API as its specification has it: it refuses requests without the header `workload.spiffe.io`, answers
+ * `PermissionDenied` to a workload without an identity, and sends every new identity on the streams that are open.
  */
 export async function startWorkloadEndpoint(path: string): Promise<WorkloadEndpoint> {
   let given: GivenSvid | undefined;
-  let count = 0;
-  const open = new Set<ServerHttp2Stream>();
+  let [count, tokens] = [0, 0];
+  const open = new Map<ServerHttp2Stream, (given: GivenSvid) => Uint8Array>();
   const sessions = new Set<Http2Session>();
   const refuse = (stream: ServerHttp2Stream, status: number) =>
     stream.respond({ ':status': 200, 'content-type': 'application/grpc', 'grpc-status': status }, { endStream: true });
+  const begin = (stream: ServerHttp2Stream, endStatus: number) => {
+    stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true });
+    stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': endStatus }));
+  };
   const server = createServer();
   server.on('session', (session) => void sessions.add(session));
   server.on('stream', (stream, headers) => {
     count++;
     stream.on('error', () => undefined);
-    if (headers[':path'] !== '/SpiffeWorkloadAPI/FetchX509SVID' || headers['workload.spiffe.io'] !== 'true') {
+    const call = String(headers[':path']).replace('/SpiffeWorkloadAPI/', '');
+    const answer = followed[call];
+    if (headers['workload.spiffe.io'] !== 'true' || (answer === undefined && call !== 'FetchJWTSVID')) {
       return refuse(stream, 3);
     }
     if (given === undefined) {
       return refuse(stream, 7);
     }
-    stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true });
-    stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': 14 }));
+    if (answer === undefined) {
+      const { id, signer } = given;
+      return stream.on('data', (request: Buffer) => {
+        const { audience } = JWTSVIDRequest.decode(request.subarray(5));
+        if (signer === undefined || audience.length === 0) {
+          return refuse(stream, signer === undefined ? 7 : 3);
+        }
+        void signer.sign({ id, audience }).then((svid) => {
+          tokens++;
+          begin(stream, 0);
+          stream.end(framed(JWTSVIDResponse.encode({ svids: [{ spiffeId: id, svid }] }).finish()));
+        });
+      });
+    }
+    begin(stream, 14);
     stream.on('close', () => open.delete(stream));
-    open.add(stream);
-    stream.write(framed(given));
+    open.set(stream, answer);
+    stream.write(framed(answer(given)));
   });
   await new Promise<void>((resolve) => server.listen(path, resolve));
   return {
@@ -62,18 +99,21 @@ export async function startWorkloadEndpoint(path: string): Promise<WorkloadEndpo
     get streams() {
       return count;
     },
+    get tokens() {
+      return tokens;
+    },
     give(svid) {
       given = svid;
-      for (const stream of open) {
+      for (const [stream, answer] of open) {
         if (svid === undefined) {
           stream.end();
         } else {
-          stream.write(framed(svid));
+          stream.write(framed(answer(svid)));
         }
       }
     },
     drop() {
-      for (const stream of open) {
+      for (const stream of open.keys()) {
         stream.end();
       }
     },
@@ -86,9 +126,9 @@ export async function startWorkloadEndpoint(path: string): Promise<WorkloadEndpo
   };
 }
 
-function framed({ id, certificate, key, bundle, federated = {} }: GivenSvid): Buffer {
+function x509Answer({ id, certificate, key, bundle, federated = {} }: GivenSvid): Uint8Array {
   const der = (pem: string) => new X509Certificate(pem).raw;
-  const message = X509SVIDResponse.encode({
+  return X509SVIDResponse.encode({
     svids: [
       {
         spiffeId: id,
@@ -101,6 +141,17 @@ function framed({ id, certificate, key, bundle, federated = {} }: GivenSvid): Bu
       Object.entries(federated).map(([domain, authorities]) => [domain, Buffer.concat(authorities.map(der))]),
     ),
   }).finish();
+}
+
+function bundlesAnswer({ jwtBundles = {} }: GivenSvid): Uint8Array {
+  const sets = Object.entries(jwtBundles).map(([domain, signers]) => {
+    const keys = signers.map(({ jwk }) => jwk);
+    return [domain, Buffer.from(JSON.stringify({ keys }))];
+  });
+  return JWTBundlesResponse.encode({ bundles: Object.fromEntries(sets) }).finish();
+}
+
+function framed(message: Uint8Array): Buffer {
   const head = Buffer.alloc(5);
   head.writeUInt32BE(message.length, 1);
   return Buffer.concat([head, message]);

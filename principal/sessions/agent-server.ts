@@ -83,6 +83,7 @@ export async function serveAgents(options: {
   const flag = (name: string) => `Create it, or name another one with --${name}`;
   await credentials.server?.ready({ ...wait, advice: flag('tls-secret-name or --tls-cert and --tls-key') });
   await credentials.clientTrust?.ready({ ...wait, advice: flag('tls-ca-secret-name or --root-ca-path') });
+  await credentials.svids?.bundles.ready({ ...wait, advice: 'SPIRE must give JWT bundles to this workload' });
   await credentials.signingKey?.ready({ ...wait, advice: flag('jwt-secret-name or --jwt-key') });
 
   const tls = serverTls(settings, credentials);
