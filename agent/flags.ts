@@ -52,7 +52,8 @@ export const agentFlags = {
     check: oneOf('managed', 'autonomous'),
   }),
   creds: stringFlag({
-    usage: 'how the agent authenticates: mtls:any, userpass:<file> or header:any',
+    usage:
+      'how the agent authenticates: mtls:any, userpass:<file>, header:any or spiffe-jwt:any; by default as --spire-auth-method says',
     ...env('CREDS'),
   }),
   'insecure-tls': boolFlag({ usage: "do not verify the principal's certificate", ...env('TLS_INSECURE') }),

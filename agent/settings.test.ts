@@ -45,6 +45,12 @@ test('a credential file', () => {
   expect(() => options(`--creds=userpass:${file}`)).toThrow(/first line of .* is not <name>:<password>/);
 });
 
+test('jwt: the agent shows no certificate, and a JWT-SVID when it logs in', () => {
+  const args = ['--spire-agent-socket=unix:///a', '--spire-auth-method=jwt'];
+  expect(options(...args).credentials).toEqual({ method: 'spiffe-jwt', credentials: {} });
+  expect(() => options('--creds=spiffe-jwt:')).toThrow(/spiffe-jwt needs --spire-agent-socket/);
+});
+
 const spire = ['--spire-agent-socket=unix:///a', '--spire-auth-method=mtls'];
 
 test.each([spire, ['--spiffe-endpoint-socket=unix:///a']])('%s %s: the agent shows its X.509-SVID', (...args) => {

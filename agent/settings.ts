@@ -3,19 +3,14 @@ import type { AgentMode } from '../lib/auth/index.ts';
 import { FatalError } from '../lib/ops/index.ts';
 import { type RedisSettings, redisSettings } from '../lib/redis/index.ts';
 import { type SpireSettings, spireSettings } from '../lib/spiffe/index.ts';
-import { parseTlsSettings, type TlsSettings } from '../lib/wire/index.ts';
+import { type LoginCredentials, parseTlsSettings, type TlsSettings } from '../lib/wire/index.ts';
 import type { AgentFlags } from './flags.ts';
-
-/** How the agent proves who it is: the method's name on the wire, and what goes with it. */
-export interface LoginCredentials {
-  readonly method: string;
-  readonly credentials: Readonly<Record<string, string>>;
-}
 
 /** The settings that follow from the flags. */
 export interface AgentSettings {
   readonly flags: AgentFlags;
   readonly mode: AgentMode;
+  /** But for a JWT-SVID, which is fetched for each login. */
   readonly credentials: LoginCredentials;
   readonly redis: RedisSettings;
   /** Undefined when certificates come from Secrets or files. */
@@ -56,7 +51,7 @@ export function agentSettings(flags: AgentFlags, given: ReadonlySet<string> = ne
     flags,
     mode,
     spire,
-    credentials: readCredentials(flags.creds || (spire?.method === 'mtls' ? 'mtls:' : '')),
+    credentials: readCredentials(flags.creds || (spire === undefined ? '' : spireCreds[spire.method]), spire),
     tls: flags['insecure-plaintext']
       ? 'plaintext'
       : { verify: !flags['insecure-tls'], files, settings: tlsSettings(flags) },
@@ -118,16 +113,24 @@ function tlsSettings(flags: AgentFlags): TlsSettings {
   }
 }
 
-/** `userpass:<file>`, `mtls:<anything>`, `header:<anything>`, or nothing for no method, as the original reads `--creds`. */
-function readCredentials(creds: string): LoginCredentials {
+/** What `--creds` is unless it is given, as with argocd-agent. */
+const spireCreds: Readonly<Record<SpireSettings['method'], string>> = { mtls: 'mtls:', jwt: 'spiffe-jwt:' };
+
+/** `userpass:<file>`, `mtls:<anything>`, `header:<anything>`, `spiffe-jwt:<anything>`, or nothing for no method, as the original reads `--creds`. */
+function readCredentials(creds: string, spire: SpireSettings | undefined): LoginCredentials {
   if (creds === '') {
     return { method: '', credentials: {} };
   }
   const colon = creds.indexOf(':');
   const method = creds.slice(0, Math.max(colon, 0));
-  if (!['mtls', 'userpass', 'header'].includes(method)) {
+  if (method === 'spiffe-jwt' && spire === undefined) {
     throw new FatalError(
-      '--creds (ARGOCD_AGENT_CREDS) is an invalid cred string: it must be mtls:any, userpass:<file> or header:any',
+      '--creds (ARGOCD_AGENT_CREDS): spiffe-jwt needs --spire-agent-socket, from which JWT-SVIDs come',
+    );
+  }
+  if (!['mtls', 'userpass', 'header', 'spiffe-jwt'].includes(method)) {
+    throw new FatalError(
+      '--creds (ARGOCD_AGENT_CREDS) is an invalid cred string: it must be mtls:any, userpass:<file>, header:any or spiffe-jwt:any',
     );
   }
   if (method !== 'userpass') {

@@ -14,7 +14,7 @@ import {
 } from '../e2e/pair/index.ts';
 import { until } from '../lib/base/testing.ts';
 import { createAuthority, issueCertificate, type KeyCertificate } from '../lib/pki/index.ts';
-import { issueSvid, startWorkloadEndpoint } from '../lib/spiffe/testing.ts';
+import { createJwtSigner, issueSvid, startWorkloadEndpoint } from '../lib/spiffe/testing.ts';
 
 // Agents that prove who they are in other ways than by the name in a certificate of the hub's authority, with both programs as
 // processes. Each test has a principal of its own on the same hub.
@@ -148,4 +148,36 @@ test('the SPIFFE Workload API gives both sides their certificates and the author
   await program.says(/credentials changed and were reloaded/);
   await give(far, idOf(pair.name), next);
   await delivers('by-another', program, agent);
+});
+
+test('spiffe-jwt: the agent shows a JWT-SVID; it is out as soon as the key that has signed it is withdrawn', async () => {
+  const [near, far] = [
+    await startWorkloadEndpoint(file('jwt-near.sock')),
+    await startWorkloadEndpoint(file('jwt-far.sock')),
+  ];
+  onTestFinished(async () => void (await Promise.all([near.stop(), far.stop()])));
+  // Two trust domains that are federated.
+  const [hub, edge] = [await createAuthority({ commonName: 'hub' }), await createAuthority({ commonName: 'edge' })];
+  const [former, signer] = [await createJwtSigner('former'), await createJwtSigner('next')];
+  const svid = async (id: string, authority: KeyCertificate) => ({
+    id,
+    ...(await issueSvid(authority, id)),
+    bundle: [authority.certificate],
+  });
+  const own = await svid('spiffe://hub.test/principal', hub);
+  near.give({ ...own, jwtBundles: { 'spiffe://hub.test': [], 'spiffe://edge.test': [former] } });
+  const agentSvid = await svid(`spiffe://edge.test/agent/${pair.name}`, edge);
+  const federated = { 'spiffe://hub.test': [hub.certificate] };
+  far.give({ ...agentSvid, federated, signer: former });
+  const auth = '--auth=spiffe-jwt:^spiffe://edge\\.test/agent/([^/]+)$';
+  const { program, port } = await startPrincipal(auth, ...spire(near.address, 'jwt'));
+  const agent = await startAgent(port, '--creds=spiffe-jwt:any', ...spire(far.address, 'jwt'));
+  await delivers('by-token', program, agent);
+  expect(far.tokens).toBe(1);
+  const after = program.output.length;
+  near.give({ ...own, jwtBundles: { 'spiffe://hub.test': [], 'spiffe://edge.test': [signer] } });
+  await program.says(/The key that has signed the JWT-SVID .* is not trusted any more/, { after });
+  await program.says(/has no key with the ID that it names/, { after });
+  far.give({ ...agentSvid, federated, signer });
+  await delivers('by-next-token', program, agent);
 });

@@ -1,4 +1,6 @@
+import { decodeJwt } from 'jose';
 import type { AgentSync } from '../../lib/argocd/index.ts';
+import { loginEnd, svidAudience } from '../../lib/auth/index.ts';
 import { every, hostPort, type Logger, splitHostPort, withoutBrackets } from '../../lib/base/index.ts';
 import {
   adaptStream,
@@ -9,6 +11,7 @@ import {
   UnservedEvents,
 } from '../../lib/bridge/index.ts';
 import { type Detail, FatalError, versionInfo } from '../../lib/ops/index.ts';
+import { fetchJwtSvid } from '../../lib/spiffe/index.ts';
 import type { Tracer } from '../../lib/tracing/index.ts';
 import {
   agentSource,
@@ -16,11 +19,13 @@ import {
   type EventStream,
   eventTypes,
   heartbeatEvent,
+  type LoginCredentials,
   type PrincipalInfo,
   runWireClient,
   type SessionCalls,
   type SessionHandlers,
   targets,
+  WireError,
 } from '../../lib/wire/index.ts';
 import type { CertificateKeeper } from '../certificate-keeper.ts';
 import type { AgentCredentials } from '../credentials.ts';
@@ -62,7 +67,7 @@ export function keepConnected(context: ConnectionContext): Promise<void> {
   return runWireClient({
     ...connectionSettings(settings),
     tls: () => clientTls(settings, credentials),
-    credentials: () => settings.credentials,
+    credentials: () => loginCredentials(settings, signal),
     mode: settings.mode,
     version: versionInfo().version,
     agentNamespace: flags.namespace,
@@ -172,6 +177,20 @@ function startHeartbeat(stream: EventStream, intervalMs: number): (() => void) |
     return undefined;
   }
   return every(intervalMs, () => stream.send(heartbeatEvent({ source: agentSource })));
+}
+
+/** @throws WireError when the SPIFFE Workload API gives no JWT-SVID */
+async function loginCredentials({ credentials, spire }: AgentSettings, signal: AbortSignal): Promise<LoginCredentials> {
+  if (credentials.method !== 'spiffe-jwt' || spire === undefined) {
+    return credentials;
+  }
+  try {
+    const token = await fetchJwtSvid(spire.endpoint, { audience: svidAudience, signal });
+    const { exp = 0 } = decodeJwt(token);
+    return { ...credentials, credentials: { token }, until: loginEnd(exp, Date.now() / 1_000) * 1_000 };
+  } catch (cause) {
+    throw new WireError('unauthenticated', `The agent cannot log in: ${(cause as Error).message}`, { cause });
+  }
 }
 
 /** How the agent reaches the principal, besides its certificate. */

@@ -1,6 +1,6 @@
 export { requestCertificate } from './client/certificates.ts';
 export { clientKeepalive } from './client/client-keepalive.ts';
-export type { PrincipalInfo, SessionCalls, WireClientOptions } from './client/client-options.ts';
+export type { LoginCredentials, PrincipalInfo, SessionCalls, WireClientOptions } from './client/client-options.ts';
 export { runWireClient } from './client/run-client.ts';
 export { WireError, type WireErrorCode } from './errors.ts';
 export { type CloudEvent, decodeEvent, encodeEvent } from './events/codec.ts';

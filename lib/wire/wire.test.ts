@@ -324,7 +324,8 @@ describe.each([
       await until(() => expect(agent.streams).toHaveLength(1));
       current = await otherCa.issue({ subject: 'CN=cluster1' });
       vi.advanceTimersByTime(lookMs);
-      const complaints = () => agent.log.entries.filter(({ message }) => message.startsWith('No connection with our'));
+      const complaints = () =>
+        agent.log.entries.filter(({ message }) => message.startsWith('No connection that takes'));
       await until(() => expect(complaints()).toHaveLength(1));
       expect(agent.closed).toEqual([]);
       principal.sessions[0]?.stream.send(created);

@@ -18,6 +18,14 @@ export interface SessionCalls extends LiveCalls {
   renewCertificate(request: string): Promise<CertificateResponse>;
 }
 
+/** How an agent proves who it is: the method's name on the wire, and what goes with it. */
+export interface LoginCredentials {
+  readonly method: string;
+  readonly credentials: Readonly<Record<string, string>>;
+  /** When a login with them ends, in ms of Unix time. Default: when its connection does. */
+  readonly until?: number;
+}
+
 /** Options of an agent's connection. */
 export interface WireClientOptions {
   /** `host:port` of the principal. */
@@ -26,8 +34,8 @@ export interface WireClientOptions {
   readonly otherServers?: readonly string[];
   /** Asked for before every connection, so renewed certificates are taken up by themselves. */
   tls(): ClientTls | 'plaintext';
-  /** Asked for before every login. */
-  credentials(): { readonly method: string; readonly credentials: Readonly<Record<string, string>> };
+  /** Asked for before every login. It throws WireError when there are none now. */
+  credentials(): LoginCredentials | Promise<LoginCredentials>;
   readonly mode: AgentMode;
   /** This agent's version. A principal that requires its own version gets that one (see `runWireClient`). */
   readonly version: string;

@@ -35,7 +35,12 @@ function setUp(aheadMs: number) {
     used.push(headers.authorization ?? '');
     return { onOver: (listener: typeof over) => (over = listener) } as unknown as ClientCall;
   };
-  const login = new LoggedIn({ call } as unknown as GrpcTransport, signal, response(), async () => response());
+  const login = new LoggedIn(
+    { call } as unknown as GrpcTransport,
+    signal,
+    { response: response(), life: undefined },
+    async () => response(),
+  );
   return {
     login,
     used,

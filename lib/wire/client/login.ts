@@ -12,11 +12,19 @@ import type { WireClientOptions } from './client-options.ts';
 const renewBelowSeconds = 30;
 const versionPrefix = /^argocd-agent-/;
 
+/** When a login has begun, and when it ends: ms of Unix time. */
+export interface LoginLife {
+  readonly since: number;
+  readonly until: number;
+}
+
 /** A connection on which we have logged in. */
 export class LoggedIn {
   readonly agent: string;
   readonly principalNamespace: string;
   readonly version: string;
+  /** Undefined when the login has no end of its own. */
+  readonly life: LoginLife | undefined;
   readonly #transport: GrpcTransport;
   readonly #signal: AbortSignal;
   readonly #authenticate: () => Promise<AuthResponse>;
@@ -29,7 +37,7 @@ export class LoggedIn {
   constructor(
     transport: GrpcTransport,
     signal: AbortSignal,
-    response: AuthResponse,
+    { response, life }: { readonly response: AuthResponse; readonly life: LoginLife | undefined },
     authenticate: () => Promise<AuthResponse>,
   ) {
     this.#transport = transport;
@@ -41,6 +49,7 @@ export class LoggedIn {
     this.agent = agentOf(response.accessToken);
     this.principalNamespace = response.principalNamespace;
     this.version = response.version;
+    this.life = life;
   }
 
   /** Starts a call that carries the access token, renewed first when it is about to end or was refused. */
@@ -81,12 +90,12 @@ export class LoggedIn {
   }
 }
 
-/** Undefined when the principal refuses. */
+/** Undefined when the principal refuses, or there are no credentials. */
 async function answered(ask: () => Promise<AuthResponse>): Promise<AuthResponse | undefined> {
   try {
     return await ask();
   } catch (error) {
-    if (error instanceof GrpcError) {
+    if (error instanceof GrpcError || error instanceof WireError) {
       return undefined;
     }
     throw error;
@@ -105,8 +114,10 @@ export async function logIn(
   versions: { adopted?: string },
 ): Promise<LoggedIn> {
   const { signal } = options;
+  let life: LoginLife | undefined;
   const authenticate = async (version: string): Promise<AuthResponse> => {
-    const { method, credentials } = options.credentials();
+    const { method, credentials, until } = await options.credentials();
+    life = until === undefined ? undefined : { since: Date.now(), until };
     const { mode, agentNamespace } = options;
     const request = AuthRequest.encode({ method, credentials: { ...credentials }, mode, version, agentNamespace });
     return AuthResponse.decode(await callUnary(transport.call(paths.authenticate), request.finish(), signal));
@@ -123,7 +134,7 @@ export async function logIn(
     response = await authenticate(version);
     versions.adopted = version;
   }
-  return new LoggedIn(transport, signal, response, () => authenticate(versions.adopted ?? options.version));
+  return new LoggedIn(transport, signal, { response, life }, () => authenticate(versions.adopted ?? options.version));
 }
 
 async function askVersion(transport: GrpcTransport, signal: AbortSignal): Promise<string> {

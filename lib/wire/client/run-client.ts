@@ -9,14 +9,14 @@ import { LogStreamResponse, openLiveStream, terminalStreamCodec } from '../strea
 import { logStreamCodec } from '../streams/log-stream-data.ts';
 import { defaultMaxMessageBytes } from '../streams/stream.ts';
 import type { ClientTls } from '../tls.ts';
-import { CertificateWatch } from './certificate-watch.ts';
 import { renewCertificate } from './certificates.ts';
 import { factorAfter } from './client-keepalive.ts';
 import type { PrincipalInfo, SessionCalls, WireClientOptions } from './client-options.ts';
 import { connect } from './connect.ts';
 import { ConnectTimeout } from './connect-timeout.ts';
 import { explain } from './failures.ts';
-import { type LoggedIn, logIn } from './login.ts';
+import { type LoggedIn, type LoginLife, logIn } from './login.ts';
+import { RenewalWatch } from './renewal-watch.ts';
 
 /** After this time without a refusal the event stream counts as accepted; originals send nothing before their first event. */
 const acceptedAfterMs = 250;
@@ -131,6 +131,7 @@ interface OpenedStream {
   readonly call: ClientCall;
   readonly principal: PrincipalInfo;
   readonly calls: SessionCalls;
+  readonly life: LoginLife | undefined;
 }
 
 /** Requests the event stream, after logging in unless that is done. */
@@ -142,9 +143,9 @@ async function openStream(
 ): Promise<OpenedStream> {
   return inTimeForLogin(transport, options, learned, async () => {
     const login = done ?? (await logIn(transport, options, learned));
-    const { agent, principalNamespace, version } = login;
+    const { agent, principalNamespace, version, life } = login;
     const principal = { agent, principalNamespace, version };
-    return { call: await login.call(paths.subscribe), principal, calls: sessionCalls(login, options) };
+    return { call: await login.call(paths.subscribe), principal, calls: sessionCalls(login, options), life };
   });
 }
 
@@ -174,7 +175,7 @@ async function inTimeForLogin<T>(
 }
 
 /**
- * Connects and logs in with the renewed certificate, while the present connection stays open.
+ * Connects and logs in anew, while the present connection stays open.
  * @returns undefined when that fails, after logging the reason
  */
 async function prepareSuccessor(options: WireClientOptions, learned: Learned): Promise<LogIn | undefined> {
@@ -190,7 +191,7 @@ async function prepareSuccessor(options: WireClientOptions, learned: Learned): P
     const { code, message } = await explain(error, transport, server);
     transport?.destroy();
     if (!options.signal.aborted) {
-      logger.warn({ server, code }, `No connection with our renewed client certificate yet: ${message}`);
+      logger.warn({ server, code }, `No connection that takes the place of the present one yet: ${message}`);
     }
     return undefined;
   }
@@ -216,11 +217,11 @@ function sessionCalls(login: LoggedIn, { server, signal }: WireClientOptions): S
 
 /**
  * Passes the stream to the user once the principal has accepted it; resolves with the reason of its end. After a renewal of the
- * certificate the next connection is made first, and this one is closed after the login there: only the time to open a
- * stream is lost.
+ * certificate, or near the end of the login, the next connection is made first, and this one is closed after the login there: only
+ * the time to open a stream is lost.
  */
 function followStream(
-  { call, principal, calls }: OpenedStream,
+  { call, principal, calls, life }: OpenedStream,
   { transport, tls }: Omit<LogIn, 'login'>,
   options: WireClientOptions,
   learned: Learned,
@@ -250,7 +251,7 @@ function followStream(
     let timer: NodeJS.Timeout | undefined;
     let successor: LogIn | undefined;
     let isPreparing = false;
-    const changeOver = async () => {
+    const changeOver = async (why: string) => {
       isPreparing = true;
       const prepared = await prepareSuccessor(options, learned);
       isPreparing = false;
@@ -262,12 +263,12 @@ function followStream(
         return;
       }
       successor = prepared;
-      logger.info({ server }, 'Our client certificate was renewed: a new connection takes the place of this one');
+      logger.info({ server }, `${why}: a new connection takes the place of this one`);
       stream.close();
     };
-    const certificate = new CertificateWatch(tls, options.tls, () => {
+    const renewal = new RenewalWatch({ used: tls, current: options.tls, life }, (why) => {
       if (!isPreparing && successor === undefined) {
-        void changeOver();
+        void changeOver(why);
       }
     });
     const unlisten = onAbort(signal, () => stream.close());
@@ -279,7 +280,7 @@ function followStream(
       message: (bytes) => stream.received(bytes),
       end: (status) => {
         clearTimeout(timer);
-        certificate.stop();
+        renewal.stop();
         unlisten();
         if (successor !== undefined) {
           stream.finished(undefined);

@@ -65,7 +65,7 @@ export interface ClusterFacts extends ClusterSigns {
 const day = 24 * 3_600_000;
 /**
  * What is left of a certificate's life, as a share, when it should have been replaced: an agent changes to the next one when a
- * tenth is left (`lib/wire/client/certificate-watch.ts`).
+ * tenth is left (`lib/wire/client/renewal-watch.ts`).
  */
 const overdueShare = 0.05;
 /** A change is on its way for less than this, usually. */

@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { createTestCa, type TestCertificate } from '../testing/certificates.ts';
-import { CertificateWatch } from './certificate-watch.ts';
+import { RenewalWatch } from './renewal-watch.ts';
 
 let used: TestCertificate;
 let renewed: TestCertificate;
@@ -19,7 +19,7 @@ afterEach(() => vi.useRealTimers());
 
 function watch(current: () => TestCertificate | 'plaintext', own: TestCertificate | 'plaintext' = used) {
   const calls: number[] = [];
-  const watched = new CertificateWatch(own, current, () => calls.push(Date.now()));
+  const watched = new RenewalWatch({ used: own, current }, () => calls.push(Date.now()));
   return { calls, watched };
 }
 
@@ -47,6 +47,18 @@ test('without another certificate nothing happens', () => {
   watched.stop();
   vi.advanceTimersByTime(10 * 60_000);
   expect(calls).toHaveLength(1);
+});
+
+test('a login is renewed near its end', () => {
+  const now = Date.now();
+  const reasons: string[] = [];
+  const life = { since: now, until: now + 60 * 60_000 };
+  const watched = new RenewalWatch({ used: 'plaintext', current: () => 'plaintext', life }, (why) => reasons.push(why));
+  vi.advanceTimersByTime(53 * 60_000);
+  expect(reasons).toEqual([]);
+  vi.advanceTimersByTime(2 * 60_000);
+  expect(reasons[0]).toBe('Our login ends soon');
+  watched.stop();
 });
 
 test('without a certificate there is nothing to watch', () => {
