@@ -83,7 +83,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
   "agent.server.port" $v.serverPort
   "agent.namespace" (include "agent.namespace" .)
   "agent.mode" $v.agentMode
-  "agent.creds" $v.auth
+  "agent.creds" (ternary "" $v.auth $v.spire.enabled)
   "agent.log.level" $v.logLevel
   "agent.log.format" $v.logFormat
   "agent.tls.secret-name" $v.tlsSecretName
@@ -116,6 +116,13 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
   "agent.redis.tls.enabled" $v.redisTLS.enabled
   "agent.redis.tls.insecure" $v.redisTLS.insecure
 -}}
+{{- if and $v.spire.enabled $v.spiffe.endpointSocket -}}
+{{- fail "spire.enabled and spiffe.endpointSocket: set one of them" -}}
+{{- end -}}
+{{- if $v.spire.enabled -}}
+{{- $_ := set $params "agent.spire.socket-path" $v.spire.socketPath -}}
+{{- $_ := set $params "agent.spire.auth-method" $v.spire.authMethod -}}
+{{- end -}}
 {{- if eq (toString $v.redisTLS.enabled) "true" -}}
 {{- $_ := set $params "agent.redis.tls.ca-path" $v.redisTLS.caPath -}}
 {{- end -}}
@@ -165,6 +172,8 @@ ARGOCD_AGENT_CREATE_NAMESPACE: create-namespace
 ARGOCD_AGENT_KEEP_GPG_KEYS: keep-gpg-keys
 ARGOCD_AGENT_ALLOWED_NAMESPACES: allowed-namespaces
 ARGOCD_AGENT_LABEL_SELECTOR: label-selector
+ARGOCD_AGENT_SPIRE_AGENT_SOCKET: spire.socket-path
+ARGOCD_AGENT_SPIRE_AUTH_METHOD: spire.auth-method
 ARGOCD_AGENT_ON_APPLICATION_RECREATE: on-application-recreate
 ARGOCD_AGENT_SOURCE_UID_MISMATCH_POLICY: source-uid-mismatch-policy
 REDIS_ADDR: redis.address
@@ -176,9 +185,23 @@ ARGOCD_AGENT_REDIS_TLS_INSECURE: redis.tls.insecure
 
 {{/* The folder of the socket of the SPIFFE Workload API; empty when it is not used, or is reached by TCP. */}}
 {{- define "agent.spiffeFolder" -}}
-{{- if hasPrefix "unix:" .Values.spiffe.endpointSocket -}}
+{{- if and .Values.spire.enabled (hasPrefix "unix:" .Values.spire.socketPath) -}}
+{{ .Values.spire.hostSocketDir }}
+{{- else if hasPrefix "unix:" .Values.spiffe.endpointSocket -}}
 {{ .Values.spiffe.endpointSocket | trimPrefix "unix:" | clean | dir }}
 {{- end -}}
+{{- end }}
+
+{{/* The volume with that folder. */}}
+{{- define "agent.spiffeVolume" -}}
+{{- $volume := .Values.spiffe.volume -}}
+{{- if .Values.spire.enabled -}}
+{{- $volume = dict "hostPath" (dict "path" .Values.spire.hostSocketDir "type" "Directory") -}}
+{{- if eq .Values.spire.mountMethod "csi" -}}
+{{- $volume = dict "csi" (dict "driver" "csi.spiffe.io" "readOnly" true) -}}
+{{- end -}}
+{{- end -}}
+{{ toYaml $volume }}
 {{- end }}
 
 {{/* Whose pods may read metrics and health. Probes come from the node, which a NetworkPolicy never keeps out. */}}

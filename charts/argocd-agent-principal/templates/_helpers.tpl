@@ -103,7 +103,7 @@ of others, and has to end before they start. Tools that render without access to
 {{/* Whether the principal gives certificates to agents with a token. */}}
 {{- define "principal.enrolls" -}}
 {{- $p := .Values.principal -}}
-{{- if and .Values.enrolment.enabled (not .Values.spiffe.endpointSocket) (hasPrefix "mtls:" $p.auth) (not $p.tls.server.rootCaPath) (not (include "principal.isOriginal" .)) -}}
+{{- if and .Values.enrolment.enabled (not .Values.spiffe.endpointSocket) (not $p.spire.enabled) (hasPrefix "mtls:" $p.auth) (not $p.tls.server.rootCaPath) (not (include "principal.isOriginal" .)) -}}
 true
 {{- end -}}
 {{- end }}
@@ -134,14 +134,14 @@ app.kubernetes.io/component: pki
 {{- $p := .Values.principal -}}
 {{- $params := dict
   "principal.namespace" (include "principal.argoCDNamespace" .)
-  "principal.listen.host" $p.listen.host
+  "principal.listen.host" (ternary "" $p.listen.host $p.spire.enabled)
   "principal.listen.port" $p.listen.port
   "principal.log.level" $p.log.level
   "principal.log.format" $p.log.format
   "principal.metrics.port" $p.metrics.port
   "principal.healthz.port" $p.healthz.port
   "principal.pprof.port" $p.pprof.port
-  "principal.auth" $p.auth
+  "principal.auth" (include "principal.auth" .)
   "principal.allowed-namespaces" $p.allowedNamespaces
   "principal.destination-based-mapping" $p.destinationBasedMapping
   "principal.label-selector" $p.labelSelector
@@ -180,6 +180,13 @@ app.kubernetes.io/component: pki
   "principal.application-events" $p.applicationEvents
   "principal.enrolment.enable" (eq (include "principal.enrolls" .) "true")
 -}}
+{{- if and $p.spire.enabled .Values.spiffe.endpointSocket -}}
+{{- fail "principal.spire.enabled and spiffe.endpointSocket: set one of them" -}}
+{{- end -}}
+{{- if $p.spire.enabled -}}
+{{- $_ := set $params "principal.spire.socket-path" $p.spire.socketPath -}}
+{{- $_ := set $params "principal.spire.auth-method" $p.spire.authMethod -}}
+{{- end -}}
 {{- if eq (toString $p.redis.tls.enabled) "true" -}}
 {{- $_ := set $params "principal.redis.ca-path" $p.redis.tls.caPath -}}
 {{- $_ := set $params "principal.redis.proxy.server.tls.cert-path" $p.redis.proxy.server.tls.certPath -}}
@@ -287,6 +294,8 @@ REDIS_TLS_INSECURE: redis.tls.insecure
 DESTINATION_BASED_MAPPING: destination-based-mapping
 LABEL_SELECTOR: label-selector
 ENABLE_ENROLMENT: enrolment.enable
+SPIRE_AGENT_SOCKET: spire.socket-path
+SPIRE_AUTH_METHOD: spire.auth-method
 HA_ENABLED: ha.enabled
 HA_PREFERRED_ROLE: ha.preferred-role
 HA_PEER_ADDRESS: ha.peer-address
@@ -299,8 +308,32 @@ HA_LEASE_NAME: ha.lease.name
 
 {{/* The folder of the socket of the SPIFFE Workload API; empty when it is not used, or is reached by TCP. */}}
 {{- define "principal.spiffeFolder" -}}
-{{- if hasPrefix "unix:" .Values.spiffe.endpointSocket -}}
+{{- $spire := .Values.principal.spire -}}
+{{- if and $spire.enabled (hasPrefix "unix:" $spire.socketPath) -}}
+{{ $spire.hostSocketDir }}
+{{- else if hasPrefix "unix:" .Values.spiffe.endpointSocket -}}
 {{ .Values.spiffe.endpointSocket | trimPrefix "unix:" | clean | dir }}
+{{- end -}}
+{{- end }}
+
+{{/* The volume with that folder. */}}
+{{- define "principal.spiffeVolume" -}}
+{{- $spire := .Values.principal.spire -}}
+{{- $volume := .Values.spiffe.volume -}}
+{{- if $spire.enabled -}}
+{{- $volume = dict "hostPath" (dict "path" $spire.hostSocketDir "type" "Directory") -}}
+{{- if eq $spire.mountMethod "csi" -}}
+{{- $volume = dict "csi" (dict "driver" "csi.spiffe.io" "readOnly" true) -}}
+{{- end -}}
+{{- end -}}
+{{ toYaml $volume }}
+{{- end }}
+
+{{/* How agents authenticate; empty: as SPIRE's method says. A default for certificates of another authority does not count there. */}}
+{{- define "principal.auth" -}}
+{{- $p := .Values.principal -}}
+{{- if or (not $p.spire.enabled) (hasPrefix "spiffe-jwt:" $p.auth) (hasPrefix "mtls:uri:" $p.auth) -}}
+{{ $p.auth }}
 {{- end -}}
 {{- end }}
 
