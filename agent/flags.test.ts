@@ -96,6 +96,7 @@ test('these are ours alone', () => {
   expect(Object.keys(agentFlags).filter((name) => !known.includes(name))).toEqual([
     'redis-key-prefix',
     'spiffe-endpoint-socket',
+    'spire-principal-id',
     'keep-gpg-keys',
     'operation-revisions',
     'live-access',

@@ -10,7 +10,7 @@ import {
   positive,
   stringFlag,
 } from '../lib/ops/index.ts';
-import { spireFlags } from '../lib/spiffe/index.ts';
+import { spireFlags, trustDomainOf } from '../lib/spiffe/index.ts';
 
 const program = { prefix: 'ARGOCD_AGENT' } as const;
 const env = (name: string) => ({ env: `${program.prefix}_${name}` });
@@ -84,6 +84,15 @@ export const agentFlags = {
     ...env('TLS_CLIENT_KEY_PATH'),
   }),
   ...spireFlags(program.prefix),
+  'spire-principal-id': stringFlag({
+    usage:
+      'with --spire-agent-socket, the SPIFFE ID that the principal must have; empty: any whose trust domain has a bundle',
+    ...env('SPIRE_PRINCIPAL_ID'),
+    check: (value) =>
+      value === '' || trustDomainOf(value) !== undefined
+        ? undefined
+        : `must be a SPIFFE ID, not ${JSON.stringify(value)}`,
+  }),
   'keep-alive-ping-interval': durationFlag({
     usage:
       'interval of keep-alive pings, at least 10s; 0: ping only when sent data gets no answer; over WebSocket every 15s',

@@ -88,6 +88,8 @@ test.each([
     '--spire-agent-socket cannot be used with --insecure-tls; SPIRE handles certificate verification',
   ],
   [[...spire, '--tls-client-cert=/a', '--tls-client-key=/b'], /cannot be used with --tls-client-cert/],
+  [['--spire-principal-id=spiffe://x/principal'], '--spire-principal-id requires --spire-agent-socket to be set'],
+  [[...spire, '--spire-principal-id=principal'], /--spire-principal-id.*must be a SPIFFE ID, not "principal"/],
   [[...spire, '--root-ca-path=/a'], /cannot be used with --root-ca-path/],
   [[...spire, '--spiffe-endpoint-socket=unix:///b'], /name different sockets/],
   [['--creds=userpass:/does/not/exist'], /credential file cannot be read: ENOENT/],

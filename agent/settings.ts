@@ -89,6 +89,9 @@ function readSpire(flags: AgentFlags, files: boolean): SpireSettings | undefined
       '--spire-agent-socket cannot be used with --insecure-tls; SPIRE handles certificate verification',
     );
   }
+  if (spire === undefined && flags['spire-principal-id'] !== '') {
+    throw new FatalError('--spire-principal-id requires --spire-agent-socket to be set');
+  }
   const other = files ? '--tls-client-cert' : '--root-ca-path';
   if (spire !== undefined && (files || flags['root-ca-path'] !== '')) {
     throw new FatalError(`--spire-agent-socket cannot be used with ${other}: remove one of them`);

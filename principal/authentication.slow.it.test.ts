@@ -171,7 +171,12 @@ test('spiffe-jwt: the agent shows a JWT-SVID; it is out as soon as the key that 
   far.give({ ...agentSvid, federated, signer: former });
   const auth = '--auth=spiffe-jwt:^spiffe://edge\\.test/agent/([^/]+)$';
   const { program, port } = await startPrincipal(auth, ...spire(near.address, 'jwt'));
-  const agent = await startAgent(port, '--creds=spiffe-jwt:any', ...spire(far.address, 'jwt'));
+  const agent = await startAgent(
+    port,
+    '--creds=spiffe-jwt:any',
+    `--spire-principal-id=${own.id}`,
+    ...spire(far.address, 'jwt'),
+  );
   await delivers('by-token', program, agent);
   expect(far.tokens).toBe(1);
   const after = program.output.length;

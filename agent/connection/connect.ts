@@ -11,7 +11,7 @@ import {
   UnservedEvents,
 } from '../../lib/bridge/index.ts';
 import { type Detail, FatalError, versionInfo } from '../../lib/ops/index.ts';
-import { fetchJwtSvid } from '../../lib/spiffe/index.ts';
+import { fetchJwtSvid, type X509Source } from '../../lib/spiffe/index.ts';
 import type { Tracer } from '../../lib/tracing/index.ts';
 import {
   agentSource,
@@ -209,7 +209,17 @@ export function connectionSettings({ flags }: Pick<AgentSettings, 'flags'>) {
   };
 }
 
-function clientTls({ tls }: AgentSettings, credentials: AgentCredentials): ClientTls | 'plaintext' {
+/** @param expected empty: any SPIFFE ID that is proved */
+function principalCheck(workload: X509Source, expected: string): NonNullable<ClientTls['checkServer']> {
+  return (chain) => {
+    const id = workload.idOf(chain);
+    if (expected !== '' && id !== expected) {
+      throw new Error(`it is that of ${id}, and --spire-principal-id is ${expected}`);
+    }
+  };
+}
+
+function clientTls({ flags, tls }: AgentSettings, credentials: AgentCredentials): ClientTls | 'plaintext' {
   if (tls === 'plaintext') {
     return 'plaintext';
   }
@@ -222,7 +232,7 @@ function clientTls({ tls }: AgentSettings, credentials: AgentCredentials): Clien
   return {
     ...pair,
     ...(ca === undefined ? {} : { ca }),
-    ...(workload === undefined ? {} : { checkServer: (chain) => void workload.idOf(chain) }),
+    ...(workload === undefined ? {} : { checkServer: principalCheck(workload, flags['spire-principal-id']) }),
     insecure: !tls.verify,
     ...tls.settings,
   };

@@ -35,13 +35,14 @@ describe.each([
     };
   }
   const prefix = `ARGOCD_${program.toUpperCase()}_SPIRE`;
+  const common = [`${prefix}_AGENT_SOCKET`, `${prefix}_AUTH_METHOD`];
 
   it('is off unless it is asked for', async () => {
     expect(await render({})).toEqual({
       params: { [credentials]: usual },
       volume: undefined,
       mountPath: undefined,
-      variables: [`${prefix}_AGENT_SOCKET`, `${prefix}_AUTH_METHOD`],
+      variables: [...common, ...(program === 'agent' ? [`${prefix}_PRINCIPAL_ID`] : [])],
     });
   });
 

@@ -174,6 +174,7 @@ ARGOCD_AGENT_ALLOWED_NAMESPACES: allowed-namespaces
 ARGOCD_AGENT_LABEL_SELECTOR: label-selector
 ARGOCD_AGENT_SPIRE_AGENT_SOCKET: spire.socket-path
 ARGOCD_AGENT_SPIRE_AUTH_METHOD: spire.auth-method
+ARGOCD_AGENT_SPIRE_PRINCIPAL_ID: spire.principal-id
 ARGOCD_AGENT_ON_APPLICATION_RECREATE: on-application-recreate
 ARGOCD_AGENT_SOURCE_UID_MISMATCH_POLICY: source-uid-mismatch-policy
 REDIS_ADDR: redis.address
