@@ -69,6 +69,7 @@ const table = {
     variables: ['PREVIOUS'],
   },
   'argocd-agent': given("argocd-agent's own program", { ARGOCD_AGENT_BIN: 'file' }),
+  'argocd-agent-spire': given('argocd-agent 0.10 or later', { ARGOCD_AGENT_SPIRE_BIN: 'file' }),
   'argocd-agentctl': given("argocd-agent's own argocd-agentctl", { ARGOCD_AGENTCTL_BIN: 'file' }),
   'argocd-agent-source': given("argocd-agent's source tree", { ARGOCD_AGENT_SOURCE: 'folder' }),
   'pull-integration-source': given("argocd-pull-integration's source tree", { PULL_INTEGRATION_SOURCE: 'folder' }),
