@@ -7,6 +7,20 @@ import { agentChart, helm, principalChart, withoutHub } from './helm.ts';
 
 type Rendered = KubeObject & Partial<Pick<Deployment, 'spec'>> & { readonly data?: Record<string, string> };
 
+it('lets agents register themselves, which need no certificate of the hub', async () => {
+  const fields = ['enabled=true', 'clientCertSecretName=shared'].flatMap((field) => [
+    '--set',
+    `principal.selfRegistration.${field}`,
+  ]);
+  const render = (...more: string[]) => helm(['template', 'a', principalChart, '--namespace', 'argocd', ...more]);
+  const text = await render(...fields);
+  expect(text).toContain('principal.self-registration.client-cert-secret: "shared"');
+  expect(text).toContain('principal.resource-proxy.address: "argocd-agent-resource-proxy:9090"');
+  expect(text).toContain('[list, watch, create, patch]');
+  expect(await render()).not.toContain('principal.self-registration.enabled:');
+  await expect(render(...fields.slice(0, 2))).rejects.toThrow(/selfRegistration\/clientCertSecretName/);
+});
+
 describe.each([
   { chart: agentChart, program: 'agent', values: '', credentials: 'agent.creds', usual: 'mtls:any' },
   {

@@ -183,6 +183,11 @@ app.kubernetes.io/component: pki
 {{- if and $p.spire.enabled .Values.spiffe.endpointSocket -}}
 {{- fail "principal.spire.enabled and spiffe.endpointSocket: set one of them" -}}
 {{- end -}}
+{{- if $p.selfRegistration.enabled -}}
+{{- $_ := set $params "principal.self-registration.enabled" true -}}
+{{- $_ := set $params "principal.self-registration.client-cert-secret" $p.selfRegistration.clientCertSecretName -}}
+{{- $_ := set $params "principal.resource-proxy.address" $p.resourceProxyAddress -}}
+{{- end -}}
 {{- if $p.spire.enabled -}}
 {{- $_ := set $params "principal.spire.socket-path" $p.spire.socketPath -}}
 {{- $_ := set $params "principal.spire.auth-method" $p.spire.authMethod -}}
@@ -294,6 +299,9 @@ REDIS_TLS_INSECURE: redis.tls.insecure
 DESTINATION_BASED_MAPPING: destination-based-mapping
 LABEL_SELECTOR: label-selector
 ENABLE_ENROLMENT: enrolment.enable
+ENABLE_SELF_CLUSTER_REGISTRATION: self-registration.enabled
+SELF_REGISTRATION_CLIENT_CERT_SECRET: self-registration.client-cert-secret
+RESOURCE_PROXY_ADDRESS: resource-proxy.address
 SPIRE_AGENT_SOCKET: spire.socket-path
 SPIRE_AUTH_METHOD: spire.auth-method
 HA_ENABLED: ha.enabled
