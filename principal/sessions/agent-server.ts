@@ -81,9 +81,12 @@ export async function serveAgents(options: {
   const { flags } = settings;
   const wait = { timeoutMs: credentialsTimeoutMs, signal };
   const flag = (name: string) => `Create it, or name another one with --${name}`;
-  await credentials.server?.ready({ ...wait, advice: flag('tls-secret-name or --tls-cert and --tls-key') });
-  await credentials.clientTrust?.ready({ ...wait, advice: flag('tls-ca-secret-name or --root-ca-path') });
-  await credentials.svids?.bundles.ready({ ...wait, advice: 'SPIRE must give JWT bundles to this workload' });
+  const spireAdvice = settings.spire && 'SPIRE must have an entry for this workload, and answer on this socket';
+  const certificateAdvice = spireAdvice ?? flag('tls-secret-name or --tls-cert and --tls-key');
+  await credentials.server?.ready({ ...wait, advice: certificateAdvice });
+  const trustAdvice = spireAdvice ?? flag('tls-ca-secret-name or --root-ca-path');
+  await credentials.clientTrust?.ready({ ...wait, advice: trustAdvice });
+  await credentials.svids?.bundles.ready({ ...wait, advice: spireAdvice ?? '' });
   await credentials.signingKey?.ready({ ...wait, advice: flag('jwt-secret-name or --jwt-key') });
 
   const tls = serverTls(settings, credentials);
