@@ -48,16 +48,16 @@ export interface PrincipalCredentials {
   readonly signingKey: Reloadable<SigningKey> | undefined;
 }
 
-/**
- * Finds the principal's certificate and the agents' CA at the SPIFFE Workload API or in the files that the flags name, else in the
- * Secrets of the principal's namespace; the token key in a file or a Secret.
- * @throws FatalError when a named file cannot be read
- */
-export function principalCredentials(
-  { flags, auth, tls, spire, selfRegistration }: PrincipalSettings,
-  context: { secrets: Informer<Secret>; logger: Logger; signal: AbortSignal },
-): PrincipalCredentials {
-  const { secrets, logger, signal } = context;
+/** Where key material is looked for. */
+interface Sources {
+  /** Secrets of the principal's namespace. */
+  readonly secrets: Pick<Informer<Secret>, 'subscribe'>;
+  readonly logger: Logger;
+  readonly signal: AbortSignal;
+}
+
+/** Reads from files, else from a Secret, and from a second one besides. */
+function reader({ flags }: PrincipalSettings, { secrets, logger, signal }: Sources) {
   const live = <T>(
     files: Readonly<Record<string, string>> | undefined,
     secretName: string,
@@ -75,25 +75,32 @@ export function principalCredentials(
     }
     return value;
   };
-  const isProxied = flags['enable-resource-proxy'];
-  const proxyFiles = {
-    certificate: flags['resource-proxy-cert-path'],
-    key: flags['resource-proxy-key-path'],
-    ca: flags['resource-proxy-ca-path'],
-  };
-  // As in the original: only all three together count.
-  const hasProxyFiles = Object.values(proxyFiles).every((path) => path !== '');
-  const redisFiles = {
-    'tls.crt': flags['redis-proxy-server-tls-cert'],
-    'tls.key': flags['redis-proxy-server-tls-key'],
-  };
   const trusted = (file: string, secretName: string) => {
-    const second = `${secretName}-trust`;
+    const second = trustSecret(secretName);
     const parse = (fields: Readonly<Record<string, string>>) =>
       parseTrust(fields, ['ca.crt', 'tls.crt', `${second}/ca.crt`]);
     return live(file === '' ? undefined : { 'ca.crt': file }, secretName, parse, second);
   };
-  const keyFile = flags['jwt-key'];
+  return { live, trusted };
+}
+
+/** The Secret where the controller keeps former authorities during a change of those in a Secret. */
+export function trustSecret(secretName: string): string {
+  return `${secretName}-trust`;
+}
+
+/**
+ * What the port for agents proves itself with, and what its clients must prove: from the SPIFFE Workload API or the files that the
+ * flags name, else from the Secrets of the principal's namespace.
+ * @throws FatalError when a named file cannot be read
+ */
+export function serverCredentials(
+  settings: PrincipalSettings,
+  sources: Sources,
+): Pick<PrincipalCredentials, 'server' | 'clientTrust'> {
+  const { flags, tls, spire } = settings;
+  const { logger, signal } = sources;
+  const { live, trusted } = reader(settings, sources);
   // The resource proxy and the Redis proxy have other authorities.
   const workload = spire && x509Source({ endpoint: spire.endpoint, logger, signal });
   return {
@@ -113,6 +120,33 @@ export function principalCredentials(
       tls === 'plaintext' || !tls.requireClientCertificate
         ? undefined
         : (workload?.trust ?? trusted(flags['root-ca-path'], flags['tls-ca-secret-name'])),
+  };
+}
+
+/**
+ * Finds the principal's certificate and the agents' CA ({@link serverCredentials}), and besides the token key and what the proxies need
+ * in the files that the flags name, else in the Secrets of the principal's namespace.
+ * @throws FatalError when a named file cannot be read
+ */
+export function principalCredentials(settings: PrincipalSettings, sources: Sources): PrincipalCredentials {
+  const { flags, auth, spire, selfRegistration } = settings;
+  const { logger, signal } = sources;
+  const { live, trusted } = reader(settings, sources);
+  const isProxied = flags['enable-resource-proxy'];
+  const proxyFiles = {
+    certificate: flags['resource-proxy-cert-path'],
+    key: flags['resource-proxy-key-path'],
+    ca: flags['resource-proxy-ca-path'],
+  };
+  // As in the original: only all three together count.
+  const hasProxyFiles = Object.values(proxyFiles).every((path) => path !== '');
+  const redisFiles = {
+    'tls.crt': flags['redis-proxy-server-tls-cert'],
+    'tls.key': flags['redis-proxy-server-tls-key'],
+  };
+  const keyFile = flags['jwt-key'];
+  return {
+    ...serverCredentials(settings, sources),
     svids:
       spire !== undefined && auth.method === 'spiffe-jwt'
         ? jwtSource({ endpoint: spire.endpoint, logger, signal })

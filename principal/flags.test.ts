@@ -71,6 +71,10 @@ ha-preferred-role                         string     primary                    
 ha-peer-address                           string     -                                 HA_PEER_ADDRESS
 ha-failover-timeout                       duration   30s                               HA_FAILOVER_TIMEOUT
 ha-admin-port                             int        0                                 HA_ADMIN_PORT
+ha-admin-auth                             string     -                                 HA_ADMIN_AUTH
+ha-admin-tls-cert                         string     -                                 HA_ADMIN_TLS_CERT
+ha-admin-tls-key                          string     -                                 HA_ADMIN_TLS_KEY
+ha-admin-ca                               string     -                                 HA_ADMIN_CA
 ha-allowed-replication-clients            slice      -                                 HA_ALLOWED_REPLICATION_CLIENTS
 ha-replication-initial-ack-timeout        duration   0                                 HA_REPLICATION_INITIAL_ACK_TIMEOUT
 `;

@@ -400,9 +400,28 @@ export const principalFlags = {
     check: notNegative,
   }),
   'ha-admin-port': intFlag({
-    usage: 'port on 127.0.0.1 at which "argocd-agentctl ha" asks for the state, promotes and demotes; 0 for 8405',
+    usage:
+      'port at which "argocd-agentctl ha" asks for the state, promotes and demotes, on the address of --listen-host; 0 for 8405',
     ...env('HA_ADMIN_PORT'),
     check: (port) => (port > 65535 ? 'must be at most 65535' : undefined),
+  }),
+  'ha-admin-auth': stringFlag({
+    usage:
+      'whose client certificate may do so: mtls:subject:<regex> or mtls:uri:<regex>, of which the expression must match. Empty: nobody. Agents never may',
+    ...env('HA_ADMIN_AUTH'),
+  }),
+  'ha-admin-tls-cert': stringFlag({
+    usage:
+      'file with the certificate of --ha-admin-port; with --ha-admin-tls-key and --ha-admin-ca. Empty: all three as for agents',
+    ...env('HA_ADMIN_TLS_CERT'),
+  }),
+  'ha-admin-tls-key': stringFlag({
+    usage: 'file with the key of --ha-admin-tls-cert',
+    ...env('HA_ADMIN_TLS_KEY'),
+  }),
+  'ha-admin-ca': stringFlag({
+    usage: 'file with the CA that clients of --ha-admin-port must come from',
+    ...env('HA_ADMIN_CA'),
   }),
   'ha-allowed-replication-clients': listFlag({
     usage:

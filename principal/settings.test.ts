@@ -130,3 +130,17 @@ test('a generated certificate is used whatever the files contain', () => {
   const { tls } = options('--auth=mtls:CN=(.+)', '--insecure-tls-generate', '--tls-cert=/x');
   expect(tls).toMatchObject({ from: 'generated' });
 });
+
+test('orders to a pair: nobody may give them by default, and their port has its own certificate or none', () => {
+  const admin = (...flags: string[]) => options('--auth=mtls:CN=(.+)', '--ha-enabled', ...flags).ha?.admin;
+  expect(admin()).toEqual({ port: 8405, auth: undefined, files: undefined });
+  expect(admin('--ha-admin-auth=mtls:uri:^spiffe://x/', '--ha-admin-port=9405')).toEqual({
+    port: 9405,
+    auth: { source: 'uri', pattern: new GoExpression('^spiffe://x/') },
+    files: undefined,
+  });
+  expect(() => admin('--ha-admin-auth=CN=x')).toThrow(/ha-admin-auth must start with 'mtls:'/);
+  const files = ['--ha-admin-tls-cert=/a', '--ha-admin-tls-key=/b', '--ha-admin-ca=/c'];
+  expect(admin(...files)?.files).toEqual({ cert: '/a', key: '/b', ca: '/c' });
+  expect(() => admin(...files.slice(1))).toThrow(/--ha-admin-ca have to be given together/);
+});

@@ -1,4 +1,13 @@
-import { boolFlag, durationFlag, FatalError, positive, printable, printYaml, stringFlag } from '../../lib/ops/index.ts';
+import {
+  boolFlag,
+  durationFlag,
+  FatalError,
+  type FlagValues,
+  positive,
+  printable,
+  printYaml,
+  stringFlag,
+} from '../../lib/ops/index.ts';
 import type { HAStatusResponse } from '../../proto/gen/haadminapi/haadmin.ts';
 import { type Ctl, ctlCommand } from '../ctl-command.ts';
 import { withAdmin } from '../ha/admin-client.ts';
@@ -9,6 +18,11 @@ const address = stringFlag({
   usage: 'host:port of the principal, instead of forwarding the port of its pod',
   short: 'a',
 });
+const tlsFlags = {
+  'tls-cert': stringFlag({ usage: 'file with your client certificate; with --tls-key and --tls-ca. Empty: no TLS' }),
+  'tls-key': stringFlag({ usage: 'file with its private key' }),
+  'tls-ca': stringFlag({ usage: "file with the CA that the principal's certificate must come from" }),
+};
 const timeout = (seconds: number) =>
   durationFlag({ usage: 'longest wait', default: seconds * 1_000, short: 't', check: positive });
 
@@ -20,10 +34,11 @@ export const haCommands = [
     flags: {
       address,
       output: stringFlag({ usage: 'format: text, yaml or json', default: 'text', short: 'o' }),
+      ...tlsFlags,
       timeout: timeout(10),
     },
     run: async (flags, ctl) => {
-      const status = await withAdmin(ctl, { address: flags.address, timeoutMs: flags.timeout }, (admin) =>
+      const status = await withAdmin(ctl, wayIn(flags), (admin) =>
         admin.status().catch(prefixed('failed to get HA status')),
       );
       ctl.print(shownStatus(status, flags.output, Date.now()));
@@ -34,7 +49,12 @@ export const haCommands = [
     summary: 'Make this principal the active one',
     description:
       'Refused while the other one is active, and when objects were changed on this hub that cannot be put back; --force does it all the same.',
-    flags: { address, force: boolFlag({ usage: 'neither ask nor check', short: 'f' }), timeout: timeout(30) },
+    flags: {
+      address,
+      force: boolFlag({ usage: 'neither ask nor check', short: 'f' }),
+      ...tlsFlags,
+      timeout: timeout(30),
+    },
     run: async (flags, ctl) => {
       if (
         !flags.force &&
@@ -42,7 +62,7 @@ export const haCommands = [
       ) {
         return;
       }
-      const state = await withAdmin(ctl, { address: flags.address, timeoutMs: flags.timeout }, (admin) =>
+      const state = await withAdmin(ctl, wayIn(flags), (admin) =>
         admin.promote(flags.force).catch(prefixed('promote failed')),
       );
       ctl.print(`Promoted. State is now: ${printable(state)}\n`);
@@ -51,7 +71,7 @@ export const haCommands = [
   ctlCommand({
     name: 'ha demote',
     summary: 'Make this principal the replica',
-    flags: { address, force: boolFlag({ usage: 'do not ask', short: 'f' }), timeout: timeout(30) },
+    flags: { address, force: boolFlag({ usage: 'do not ask', short: 'f' }), ...tlsFlags, timeout: timeout(30) },
     run: async (flags, ctl) => {
       if (
         !flags.force &&
@@ -59,13 +79,16 @@ export const haCommands = [
       ) {
         return;
       }
-      const state = await withAdmin(ctl, { address: flags.address, timeoutMs: flags.timeout }, (admin) =>
-        admin.demote().catch(prefixed('demote failed')),
-      );
+      const state = await withAdmin(ctl, wayIn(flags), (admin) => admin.demote().catch(prefixed('demote failed')));
       ctl.print(`Demoted. State is now: ${printable(state)}\n`);
     },
   }),
 ];
+
+function wayIn(flags: FlagValues<typeof tlsFlags> & { readonly address: string; readonly timeout: number }) {
+  const files = { cert: flags['tls-cert'], key: flags['tls-key'], ca: flags['tls-ca'] };
+  return { address: flags.address, files, timeoutMs: flags.timeout };
+}
 
 function prefixed(what: string): (cause: Error) => never {
   return (cause) => {

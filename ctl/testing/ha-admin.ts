@@ -6,6 +6,8 @@ export interface HaAdminStub {
   readonly address: string;
   /** Of each request to promote: whether it was forced. One that is not is refused. */
   readonly forced: boolean[];
+  /** Why a demotion is denied; undefined when it is not. */
+  denied: string | undefined;
   stop(): void;
 }
 
@@ -18,9 +20,16 @@ const state = HAStatusResponse.fromPartial({
   connectedAgents: 3,
 });
 
-/** Starts it at a loopback address, without TLS as in the original. */
-export async function startHaAdmin(): Promise<HaAdminStub> {
-  const forced: boolean[] = [];
+/** What it is served with, and the authority that clients' certificates must come from; PEM. */
+export interface HaAdminTls {
+  readonly cert: string;
+  readonly key: string;
+  readonly clientCa: string;
+}
+
+/** Starts it at a loopback address, as in the original: without TLS, or with it, when a client without a certificate fails to connect. */
+export async function startHaAdmin(tls?: HaAdminTls): Promise<HaAdminStub> {
+  const stub: { readonly forced: boolean[]; denied: string | undefined } = { forced: [], denied: undefined };
   const server = new Server();
   const method = <Q, A>(
     name: string,
@@ -44,17 +53,26 @@ export async function startHaAdmin(): Promise<HaAdminStub> {
     {
       Status: (_: unknown, done: (error: null, value: HAStatusResponse) => void) => done(null, state),
       Promote: (call: { request: PromoteRequest }, done: (error: object | null, value?: PromoteResponse) => void) => {
-        forced.push(call.request.force);
+        stub.forced.push(call.request.force);
         const refusal = { code: grpcCodes.FAILED_PRECONDITION, details: 'the peer is active' };
         return call.request.force ? done(null, { state: 'active' }) : done(refusal);
       },
-      Demote: (_: unknown, done: (error: null, value: PromoteResponse) => void) => done(null, { state: 'replicating' }),
+      Demote: (_: unknown, done: (error: object | null, value?: PromoteResponse) => void) =>
+        stub.denied === undefined
+          ? done(null, { state: 'replicating' })
+          : done({ code: grpcCodes.PERMISSION_DENIED, details: stub.denied }),
     },
   );
+  const credentials =
+    tls === undefined
+      ? ServerCredentials.createInsecure()
+      : ServerCredentials.createSsl(
+          Buffer.from(tls.clientCa),
+          [{ cert_chain: Buffer.from(tls.cert), private_key: Buffer.from(tls.key) }],
+          true,
+        );
   const port = await new Promise<number>((resolve, reject) =>
-    server.bindAsync('127.0.0.1:0', ServerCredentials.createInsecure(), (error, bound) =>
-      error ? reject(error) : resolve(bound),
-    ),
+    server.bindAsync('127.0.0.1:0', credentials, (error, bound) => (error ? reject(error) : resolve(bound))),
   );
-  return { address: `127.0.0.1:${port}`, forced, stop: () => server.forceShutdown() };
+  return Object.assign(stub, { address: `127.0.0.1:${port}`, stop: () => server.forceShutdown() });
 }

@@ -1,7 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { events, isNotFound } from '../../lib/kube/index.ts';
-import { haAdminClient } from '../../lib/wire/index.ts';
-import { type ArgoObject, namespace, pairApplicationSets, pairApplications, pairAppProjects } from '../pair/index.ts';
+import type { KeyCertificate } from '../../lib/pki/index.ts';
+import { type HaAdminClient, haAdminClient } from '../../lib/wire/index.ts';
+import {
+  type ArgoObject,
+  adminName,
+  namespace,
+  pairApplicationSets,
+  pairApplications,
+  pairAppProjects,
+} from '../pair/index.ts';
 import type { Random } from '../random/index.ts';
 import type { Cluster } from '../testbed/index.ts';
 import { persist } from '../testbed/index.ts';
@@ -43,6 +51,7 @@ export class HubOperator {
   /** Edits that a hub which died had not told the other one. */
   undone = 0;
   readonly #options: HubOperatorOptions;
+  #issued: { readonly bundle: string; readonly certificate: Promise<KeyCertificate> } | undefined;
   /** When the standby had everything last, by the monotonic clock, ms. */
   #inStepAt = 0;
 
@@ -222,8 +231,8 @@ export class HubOperator {
         if (up.length === 0) {
           return false;
         }
-        const { adminAddress: address, part } = this.#options.random.pick(up);
-        const admin = haAdminClient({ address, timeoutMs: orderMs });
+        const { adminAddress, part } = this.#options.random.pick(up);
+        const admin = await this.#adminOf(adminAddress, orderMs);
         try {
           // With the Lease force is safe. A principal that was started again does not know what it had received.
           await (order === 'demote' ? admin.demote() : admin.promote(attempts > 0));
@@ -264,9 +273,24 @@ export class HubOperator {
     return (await this.#statusOf(principal))?.state;
   }
 
-  async #statusOf({ adminAddress: address, part }: StagedPrincipal) {
-    const admin = haAdminClient({ address, timeoutMs: statusMs });
+  async #statusOf({ adminAddress, part }: StagedPrincipal) {
+    const admin = await this.#adminOf(adminAddress, statusMs);
     return part.isUp ? await admin.status().catch(() => undefined) : undefined;
+  }
+
+  async #adminOf(address: string, timeoutMs: number): Promise<HaAdminClient> {
+    const { trust } = this.#options.stage;
+    const { certificate: cert, key } = await this.#certificate();
+    return haAdminClient({ address, tls: { cert, key, ca: trust.bundle }, timeoutMs });
+  }
+
+  /** The operator's, of the authority of now. */
+  #certificate(): Promise<KeyCertificate> {
+    const { trust } = this.#options.stage;
+    if (this.#issued?.bundle !== trust.bundle) {
+      this.#issued = { bundle: trust.bundle, certificate: trust.clientCertificate(adminName) };
+    }
+    return this.#issued.certificate;
   }
 
   async #until(what: string | (() => string), isSo: () => Promise<boolean>): Promise<void> {

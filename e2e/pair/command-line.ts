@@ -15,13 +15,24 @@ export interface PrincipalSetup {
   readonly redis?: number;
   /** It is one of several on its hub: where it listens for the others, and where they reach it (default: there). */
   readonly replica?: { readonly listen: number; readonly reached?: number };
-  /** Its hub is one of two: the ports of the other hub's principals, and of its own orders. */
-  readonly ha?: { readonly role: 'primary' | 'replica'; readonly peer: number; readonly admin: number };
+  /**
+   * Its hub is one of two: the ports of the other hub's principals, and of its own orders. Certificates for {@link adminName} may give
+   * them, unless it is a program that knows no certificates of administrators.
+   */
+  readonly ha?: {
+    readonly role: 'primary' | 'replica';
+    readonly peer: number;
+    readonly admin: number;
+    readonly knowsAdmins?: boolean;
+  };
   /** Namespaces of the Applications that it handles. Default: all. */
   readonly allowedNamespaces?: readonly string[];
   /** More arguments; they win over those that follow from the rest. */
   readonly args?: readonly string[];
 }
+
+/** Common name of the certificates that may give orders to a pair. */
+export const adminName = 'ha-admin';
 
 /** What an agent is told when it starts. Ports are of 127.0.0.1. */
 export interface AgentSetup {
@@ -63,11 +74,12 @@ export async function principalLine(setup: PrincipalSetup): Promise<ProgramLine 
       `--replica-listen=${at(listen)}`,
       `--replica-address=${at(reached)}`,
     ]),
-    ...given(setup.ha, ({ role, peer, admin }) => [
+    ...given(setup.ha, ({ role, peer, admin, knowsAdmins = true }) => [
       '--ha-enabled',
       `--ha-preferred-role=${role}`,
       `--ha-peer-address=${at(peer)}`,
       `--ha-admin-port=${admin}`,
+      ...(knowsAdmins ? [`--ha-admin-auth=mtls:subject:^CN=${adminName}$`] : []),
     ]),
   ]);
   return { ...line, port };

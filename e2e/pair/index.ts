@@ -12,7 +12,14 @@ export { type AgentCluster, startAgentCluster } from './agent-cluster.ts';
 export { startApiWay } from './api-way.ts';
 export { type ArgoCdProgramName, argoCdProgram, putArgoCdSettings } from './argocd-program.ts';
 export { type Collector, startCollector } from './collector.ts';
-export { type AgentSetup, agentLine, type PrincipalSetup, type ProgramLine, principalLine } from './command-line.ts';
+export {
+  type AgentSetup,
+  adminName,
+  agentLine,
+  type PrincipalSetup,
+  type ProgramLine,
+  principalLine,
+} from './command-line.ts';
 export { type EmptyHub, type HubPrincipal, type PrincipalHub, startEmptyHub, startHub } from './hub.ts';
 export {
   admitAgent,

@@ -1,8 +1,11 @@
-import { createAuthority, generateJwtKey } from '../../lib/pki/index.ts';
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { createAuthority, generateJwtKey, issueCertificate } from '../../lib/pki/index.ts';
 import { type HaAdminClient, haAdminClient } from '../../lib/wire/index.ts';
 import { type Network, startNetwork } from '../network/index.ts';
 import { borrowCluster, freePort, type Program, type SharedCluster } from '../testbed/index.ts';
 import { startAgentCluster } from './agent-cluster.ts';
+import { adminName } from './command-line.ts';
 import { startEmptyHub } from './hub.ts';
 import { admitAgent } from './material.ts';
 
@@ -50,6 +53,8 @@ export async function startTwoHubs(options: TwoHubsOptions = {}): Promise<TwoHub
     createAuthority({ commonName: 'argocd-agent-ca@test' }),
     generateJwtKey(2048),
   ]);
+  const operator = await issueCertificate({ authority, commonName: adminName, usages: ['client'] });
+  const adminTls = { cert: operator.certificate, key: operator.key, ca: authority.certificate };
   const networks: Network[] = [];
   /** Where one principal listens, or where connections to one of several that run go. */
   const wayTo = async (hub: () => PairedHub | undefined): Promise<number> => {
@@ -74,6 +79,7 @@ export async function startTwoHubs(options: TwoHubsOptions = {}): Promise<TwoHub
     args: readonly string[],
     original: string | undefined,
   ) => {
+    const knowsAdmins = original === undefined || (await hasAdminAuth(original));
     const { hub, newPrincipal, stop } = await startEmptyHub(
       { authority, jwtKey, original, isPaired: true },
       borrowCluster,
@@ -81,11 +87,12 @@ export async function startTwoHubs(options: TwoHubsOptions = {}): Promise<TwoHub
     const make = async (): Promise<PairedPrincipal> => {
       const [admin, listen] = await Promise.all([freePort(), freePort()]);
       const { program: principal, port } = await newPrincipal({
-        ha: { role, peer, admin },
+        ha: { role, peer, admin, knowsAdmins },
         ...(count > 1 ? { replica: { listen } } : { port: way }),
         args: [...principalArgs, ...args],
       });
-      return { principal, port, admin: haAdminClient({ address: `127.0.0.1:${admin}`, timeoutMs: 40_000 }) };
+      const tls = knowsAdmins ? adminTls : 'plaintext';
+      return { principal, port, admin: haAdminClient({ address: `127.0.0.1:${admin}`, tls, timeoutMs: 40_000 }) };
     };
     const first = await make();
     const others = await Promise.all(Array.from({ length: count - 1 }, make));
@@ -109,4 +116,10 @@ export async function startTwoHubs(options: TwoHubsOptions = {}): Promise<TwoHub
       await Promise.all(networks.map((network) => network.close()));
     },
   };
+}
+
+/** Whether an argocd-agent serves the orders to a pair with TLS: not in v0.9. */
+async function hasAdminAuth(executable: string): Promise<boolean> {
+  const { stdout } = await promisify(execFile)(executable, ['principal', '--help']);
+  return stdout.includes('--ha-admin-auth');
 }

@@ -15,6 +15,6 @@ export { mtlsMethod } from './mtls.ts';
 export { GoExpression } from './pattern.ts';
 export { authenticateWith, checkToken } from './registry.ts';
 export { loginEnd, spiffeJwtMethod, svidAudience } from './spiffe-jwt.ts';
-export { commonNameOf, fingerprintOf, subjectOf } from './subject.ts';
+export { commonNameOf, fingerprintOf, subjectOf, urisOf } from './subject.ts';
 export { replacedKeyMs, TokenAuthority, type TokenPair } from './tokens.ts';
 export { parseUserDatabase, type UserDatabase, userpassMethod } from './userpass.ts';

@@ -33,7 +33,7 @@ export function replicationAccess(options: ReplicationAccessOptions): (peer: Cli
     if (!peer.encrypted || certificate === undefined || options.isBlocked(fingerprintOf(certificate))) {
       throw new GrpcError(grpcStatus.unauthenticated, 'replication needs a client certificate that holds');
     }
-    const names = namesOf(peer, certificate, options.method);
+    const names = clientNames(peer, certificate, options.method);
     const name = names[0] ?? '';
     const isNamed =
       allowed.length > 0
@@ -68,7 +68,12 @@ function hintFor(about: {
     : 'Name it in --ha-allowed-replication-clients, or set --ha-peer-address to a host that its server certificate names.';
 }
 
-function namesOf(peer: ClientInfo, certificate: X509Certificate, method: Pick<AuthMethod, 'identify'>): string[] {
+/** The names of a client: what `--auth` takes from its certificate, and the common name. */
+export function clientNames(
+  peer: ClientInfo,
+  certificate: X509Certificate,
+  method: Pick<AuthMethod, 'identify'>,
+): string[] {
   const common = commonNameOf(certificate);
   try {
     const name = method.identify?.(peer);

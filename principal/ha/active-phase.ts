@@ -37,6 +37,8 @@ export interface ActiveHub {
   connectedAgents(): number;
   /** Why a whole kind takes no part; undefined when all do. */
   problem(): string | undefined;
+  /** Whether an agent of that name has a cluster Secret. */
+  readonly isAgent: (name: string) => boolean;
   /** Whether other principals of this hub are known to live. */
   hasPeers(): boolean;
   /**
@@ -168,6 +170,7 @@ async function start(
     source,
     connectedAgents: () => servers.connectedAgents().length,
     problem: () => applicationSets.problem,
+    isAgent: (name) => agents.has(name),
     hasPeers: () => replicas !== undefined && replicas.directory.peers().length > 0,
     async stop(why) {
       const mayWrite = why !== 'lost';

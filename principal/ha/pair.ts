@@ -2,12 +2,12 @@ import { hostname } from 'node:os';
 import { aborted, type Logger, onAbort } from '../../lib/base/index.ts';
 import { type RunningProgram, retryForever } from '../../lib/bridge/index.ts';
 import { type Detail, FatalError, type Loggers } from '../../lib/ops/index.ts';
-import { serveHaAdmin } from '../../lib/wire/index.ts';
 import type { HAStatusResponse } from '../../proto/gen/haadminapi/haadmin.ts';
 import { ensurePrincipalUid } from '../principal-uid.ts';
 import type { PrincipalSettings } from '../settings.ts';
 import { ActiveLease } from './active-lease.ts';
 import { type ActiveHub, startActiveHub } from './active-phase.ts';
+import { serveAdministration } from './administration.ts';
 import { type HubRole, type HubRoleName, OwnRole, SharedRole } from './hub-role.ts';
 import { type HaMetrics, haMetrics } from './metrics.ts';
 import { RoleChanges } from './role-changes.ts';
@@ -66,17 +66,19 @@ export async function runPair(options: HaPairOptions): Promise<void> {
       })
     : new OwnRole(preferred);
   const pair = new Pair(options, role, lease);
-  const admin = await serveHaAdmin({ port: ha.adminPort, service: pair, logger }).catch((cause: Error) => {
-    throw new FatalError(
-      `cannot serve the administration on port ${ha.adminPort} (--ha-admin-port): ${cause.message}`,
-      {
-        cause,
-      },
-    );
-  });
+  const isAgent = (name: string) => pair.isAgent(name);
+  // Before any role: whoever waits for one answers, too.
+  const admin = await serveAdministration({ settings, ha, program, service: pair, isAgent, logger }).catch(
+    (error: unknown) => {
+      if (!signal.aborted) {
+        throw error;
+      }
+      return undefined;
+    },
+  );
   await pair.run().catch(program.failed);
   logger.info('principal stops');
-  await Promise.all([admin.close(), lease?.close()]);
+  await Promise.all([admin?.close(), lease?.close()]);
 }
 
 class Pair {
@@ -103,6 +105,8 @@ class Pair {
   /** Whether no principal of this hub needs the Lease when this one is not active any more. */
   #isLast = true;
   #problem: string | undefined = 'waiting for the API server';
+  /** Of the newest phase, also after it. */
+  #isAgent: (name: string) => boolean = () => false;
 
   constructor(options: HaPairOptions, role: HubRole, lease: ActiveLease | undefined) {
     this.#options = options;
@@ -174,6 +178,11 @@ class Pair {
     });
   }
 
+  /** Whether an agent of that name has a cluster Secret, as far as a phase of this principal has seen. */
+  isAgent(name: string): boolean {
+    return this.#isAgent(name);
+  }
+
   promote(force: boolean): Promise<string> {
     return this.#changes.promote(force);
   }
@@ -220,6 +229,7 @@ class Pair {
     try {
       const program = this.#programOf(ending.signal);
       this.#active = await startActiveHub({ ...this.#context(), program }, fence, this.#bothHad);
+      this.#isAgent = this.#active.isAgent;
       unlisten();
       await aborted(leading);
     } catch (error) {
@@ -283,6 +293,7 @@ class Pair {
       );
       this.#isServing = true;
       this.#standbyHub = hub;
+      this.#isAgent = hub.isAgent;
       this.#showHealth();
       await hub.ended;
       this.#bothHad = hub.bothHad();

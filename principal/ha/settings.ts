@@ -1,6 +1,7 @@
 import { splitHostPort } from '../../lib/base/index.ts';
 import { FatalError } from '../../lib/ops/index.ts';
 import type { PrincipalFlags } from '../flags.ts';
+import { type AdminAuth, parseAdminAuth } from './admin-access.ts';
 
 const defaultAdminPort = 8405;
 const defaultFirstAckMs = 300_000;
@@ -10,11 +11,20 @@ export interface HaSettings {
   readonly role: 'primary' | 'replica';
   /** `host:port`; undefined when there is no other principal to follow. */
   readonly peer: { readonly address: string; readonly host: string } | undefined;
-  readonly adminPort: number;
+  readonly admin: AdminSettings;
   readonly allowed: readonly string[];
   readonly firstAckMs: number;
   /** Undefined when nothing keeps both principals from being active at the same time. */
   readonly lease: LeaseSettings | undefined;
+}
+
+/** How the administration of a pair is served. */
+export interface AdminSettings {
+  readonly port: number;
+  /** Who may use it; undefined when nobody may. */
+  readonly auth: AdminAuth | undefined;
+  /** Files with its own certificate, key and authorities of clients; undefined when they are those of the port for agents. */
+  readonly files: { readonly cert: string; readonly key: string; readonly ca: string } | undefined;
 }
 
 /** The Lease that decides who is active. */
@@ -59,7 +69,7 @@ export function haSettings(
   return {
     role,
     peer: address === '' ? undefined : { address, host: splitHostPort(address)?.host ?? '' },
-    adminPort: flags['ha-admin-port'] > 0 ? flags['ha-admin-port'] : defaultAdminPort,
+    admin: adminSettings(flags),
     allowed: flags['ha-allowed-replication-clients'].filter((name) => name !== ''),
     firstAckMs: flags['ha-replication-initial-ack-timeout'] || defaultFirstAckMs,
     lease:
@@ -73,5 +83,18 @@ export function haSettings(
             durationMs,
             renewDeadlineMs,
           },
+  };
+}
+
+function adminSettings(flags: PrincipalFlags): AdminSettings {
+  const files = { cert: flags['ha-admin-tls-cert'], key: flags['ha-admin-tls-key'], ca: flags['ha-admin-ca'] };
+  const given = Object.values(files).filter((path) => path !== '').length;
+  if (given !== 0 && given !== 3) {
+    throw new FatalError('--ha-admin-tls-cert, --ha-admin-tls-key and --ha-admin-ca have to be given together');
+  }
+  return {
+    port: flags['ha-admin-port'] > 0 ? flags['ha-admin-port'] : defaultAdminPort,
+    auth: parseAdminAuth(flags['ha-admin-auth']),
+    files: given === 0 ? undefined : files,
   };
 }

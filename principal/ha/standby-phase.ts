@@ -37,6 +37,8 @@ export interface StandbyHub {
   bothHad(): ReadonlySet<string>;
   /** Why a whole kind takes no part; undefined when all do. */
   problem(): string | undefined;
+  /** Whether an agent of that name has a cluster Secret. */
+  readonly isAgent: (name: string) => boolean;
 }
 
 /**
@@ -56,6 +58,7 @@ export async function startStandbyHub(context: PhaseContext, listener: StandbyLi
   const kinds = replicatedKinds(caches, applicationSets.informer);
   const bothHad = () => keysOnBothHubs(kinds);
   const problem = () => applicationSets.problem;
+  const isAgent = (name: string) => agents.has(name);
   const refuse = () => refusalIn(machine.current) ?? 'this principal is about to become active';
   const refused = (): never => {
     throw new GrpcError(grpcStatus.unavailable, refuse());
@@ -108,7 +111,7 @@ export async function startStandbyHub(context: PhaseContext, listener: StandbyLi
   const { peer } = ha;
   if (peer === undefined) {
     logger.warn({ hint: 'set --ha-peer-address' }, 'this principal is not active, and follows no other one');
-    return { ended: closed, bothHad, problem };
+    return { ended: closed, bothHad, problem, isAgent };
   }
   let modes: ReadonlyMap<string, string> = new Map();
   const isManaged = (namespace: string) =>
@@ -160,7 +163,7 @@ export async function startStandbyHub(context: PhaseContext, listener: StandbyLi
   const followed = flags['enable-replicas']
     ? asFollower({ flags, program, logger, signal }, follow)
     : follow(client, signal);
-  return { ended: Promise.all([closed, followed]), bothHad, problem };
+  return { ended: Promise.all([closed, followed]), bothHad, problem, isAgent };
 }
 
 /** argocd-agent's principals, too, show their server certificate when they follow another one. */

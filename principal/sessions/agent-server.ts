@@ -32,7 +32,7 @@ import type { Sessions } from './sessions.ts';
 /** After a change of the token key; less than the 5 minutes for which tokens of the former one count. */
 const renewLoginsMs = 240_000;
 /** How long the key material's Secrets may take to appear at the start. */
-const credentialsTimeoutMs = 300_000;
+export const credentialsTimeoutMs = 300_000;
 
 /** What a principal of a pair serves besides agents. */
 export interface PairServices {
@@ -207,7 +207,11 @@ async function endWithdrawnLogins(options: {
   }
 }
 
-function serverTls({ tls }: PrincipalSettings, credentials: PrincipalCredentials): ServerTls | 'plaintext' {
+/** What a port for clients with certificates is served with now. */
+export function serverTls(
+  { tls }: Pick<PrincipalSettings, 'tls'>,
+  credentials: Pick<PrincipalCredentials, 'server' | 'clientTrust'>,
+): ServerTls | 'plaintext' {
   const pair = credentials.server?.value;
   if (tls === 'plaintext' || pair === undefined) {
     return 'plaintext';

@@ -4,6 +4,7 @@ import { type AgentIdentity, AuthError, type ClientInfo } from '../../auth/index
 import { type CertificateProblem, OpenConnections } from '../../credentials/index.ts';
 import { parseTraceparent } from '../../tracing/index.ts';
 import { defaultConnectionLimits } from '../grpc/server/connection-rate.ts';
+import { peerOf } from '../grpc/server/peer-of.ts';
 import { clientOf, listenGrpc, type ServerConnection } from '../grpc/server/server.ts';
 import type { ServerCall } from '../grpc/server/server-call.ts';
 import { GrpcError, grpcStatus } from '../grpc/status.ts';
@@ -376,16 +377,6 @@ function isSameClient(one: ServerConnection, other: ServerConnection): boolean {
     return one === other;
   }
   return one.certificate?.fingerprint256 === other.certificate?.fingerprint256;
-}
-
-function peerOf(call: ServerCall, connection: ServerConnection): ClientInfo {
-  return {
-    address: connection.address,
-    encrypted: connection.encrypted,
-    ...(connection.certificate === undefined ? undefined : { certificate: connection.certificate }),
-    header: (name) => call.header(name),
-    isGone: () => call.isOver,
-  };
 }
 
 function unknownPath(path: string): string {
