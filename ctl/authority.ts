@@ -19,6 +19,8 @@ export const names = {
   principalTls: 'argocd-agent-principal-tls',
   resourceProxyTls: 'argocd-agent-resource-proxy-tls',
   clientTls: 'argocd-agent-client-tls',
+  sharedClientTls: 'argocd-agent-shared-client-tls',
+  haAdminTls: 'argocd-agent-ha-admin-tls',
   jwt: 'argocd-agent-jwt',
   blocklist: 'argocd-agent-tls-blocklist',
 } as const;

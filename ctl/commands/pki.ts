@@ -62,7 +62,7 @@ export const pkiCommands = [
   }),
   ctlCommand({
     name: 'pki inspect',
-    summary: 'Show the authority and the certificates of principal and resource proxy',
+    summary: 'Show the authority and the certificates of principal, resource proxy and HA administrator',
     flags: {
       full: boolFlag({ usage: 'accepted for compatibility; shows the same', short: 'f' }),
       output: stringFlag({ usage: 'format: json, yaml or text', default: 'json', short: 'o' }),
@@ -75,8 +75,14 @@ export const pkiCommands = [
       }
       const resourceProxy = (await certificateIn(ctl, names.resourceProxyTls)) ?? nothing;
       const principal = (await certificateIn(ctl, names.principalTls)) ?? nothing;
+      // Shown only where it exists: argocd-agent's tool has no such line.
+      const haAdmin = await certificateIn(ctl, names.haAdminTls);
       const labels = { ca: 'CA', principal: 'Principal', resourceProxy: 'Resource Proxy' };
-      ctl.print(formatted({ ca, principal, resourceProxy }, output, labels));
+      ctl.print(
+        haAdmin === undefined
+          ? formatted({ ca, principal, resourceProxy }, output, labels)
+          : formatted({ ca, principal, resourceProxy, haAdmin }, output, { ...labels, haAdmin: 'HA Admin' }),
+      );
     },
   }),
   ctlCommand({
@@ -182,6 +188,48 @@ export const pkiCommands = [
       const target = { ...ctl.agent(), namespace: flags['agent-namespace'] };
       await issue(flags, ctl, target, { name: names.clientTls, commonName: agent, usages: ['client'], hosts: [] });
       await handOverAuthority(ctl, target, true);
+    },
+  }),
+  ctlCommand({
+    name: 'pki issue shared-client',
+    aliases: ['pki new-cert shared-client'],
+    summary: 'Issue the client certificate that clusters which register themselves share',
+    description:
+      'Argo CD shows it to the resource proxy. The principal takes it from the Secret that --self-registration-client-cert-secret names.',
+    flags: { upsert, ...keyFlags(180) },
+    run: async (flags, ctl) => {
+      if (ctl.targets.principal.context === '') {
+        throw new FatalError('Principal kubecontext must be set.');
+      }
+      const commonName = 'argocd-agent-shared-client';
+      await issue(flags, ctl, ctl.principal(), {
+        name: names.sharedClientTls,
+        commonName,
+        usages: ['client'],
+        hosts: [],
+      });
+    },
+  }),
+  ctlCommand({
+    name: 'pki issue ha-admin',
+    aliases: ['pki new-cert ha-admin'],
+    summary: 'Issue a client certificate for the commands "ha"',
+    description: 'Whom principals obey says their flag --ha-admin-auth, for example mtls:subject:^CN=ha-admin,O=',
+    flags: {
+      name: stringFlag({ usage: 'common name of the certificate', default: 'ha-admin' }),
+      upsert,
+      ...keyFlags(180),
+    },
+    run: async (flags, ctl) => {
+      if (flags.name === '') {
+        throw new FatalError('--name must not be empty');
+      }
+      await issue(flags, ctl, ctl.principal(), {
+        name: names.haAdminTls,
+        commonName: flags.name,
+        usages: ['client'],
+        hosts: [],
+      });
     },
   }),
   ctlCommand({

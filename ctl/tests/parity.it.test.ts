@@ -84,11 +84,36 @@ test('pki: init, inspect, dump, issue, propagate, delete', async () => {
   });
   expect(json.principal).toMatchObject({ keyType: 'RSA', keyLength: 2048, ips: ['127.0.0.1'], dns: ['localhost'] });
   expect(json.resourceProxy).toMatchObject({ keyType: 'ECDSA', keyLength: 521 });
-  expect((await run('pki inspect -o text')).out).toMatch(
-    /^CA: +\{CN=argocd-agent-ca,O=DO NOT USE IN PRODUCTION ECDSA 384 /,
-  );
+  const shown = (await run('pki inspect -o text')).out;
+  expect(shown).toMatch(/^CA: +\{CN=argocd-agent-ca,O=DO NOT USE IN PRODUCTION ECDSA 384 /);
+  expect(shown.trim().split('\n')).toHaveLength(3);
   expect((await run('pki inspect -o yaml')).out).toMatch(/^ca:\n {2}subject: CN=argocd-agent-ca/);
   expect(await run('pki inspect -o xml')).toMatchObject({ code: 1, err: '[FATAL]: unknown output format: xml\n' });
+
+  expect(Object.keys(json)).toEqual(['ca', 'principal', 'resourceProxy']);
+  expect(await run('pki issue shared-client')).toMatchObject({
+    code: 1,
+    err: '[FATAL]: Principal kubecontext must be set.\n',
+  });
+  const client = '--key-algorithm ecdsa-p256 --days 10';
+  expect(await run(`pki issue shared-client --principal-context hub ${client}`)).toEqual({
+    code: 0,
+    out: 'Secret argocd/argocd-agent-shared-client-tls created\n',
+    err: '',
+  });
+  const shared = await read('argocd-agent-shared-client-tls');
+  expect([shared?.type, Object.keys(shared?.text ?? {}).sort()]).toEqual(['kubernetes.io/tls', ['tls.crt', 'tls.key']]);
+  const sharedCertificate = new X509Certificate(shared?.text['tls.crt'] ?? '');
+  expect(sharedCertificate.subject).toBe('O=DO NOT USE IN PRODUCTION\nCN=argocd-agent-shared-client');
+  expect(sharedCertificate.keyUsage, 'for clients alone').toEqual(['1.3.6.1.5.5.7.3.2']);
+  expect((await run(`pki issue ha-admin ${client}`)).out).toBe('Secret argocd/argocd-agent-ha-admin-tls created\n');
+  expect((await run(`pki issue ha-admin --name admin1 ${client}`)).err).toContain('please use --upsert');
+  expect((await run(`pki issue ha-admin --name admin1 --upsert ${client}`)).code).toBe(0);
+  expect(JSON.parse((await run('pki inspect')).out)).toMatchObject({
+    haAdmin: { subject: 'CN=admin1,O=DO NOT USE IN PRODUCTION', keyType: 'ECDSA' },
+  });
+
+  expect((await run('pki inspect -o text')).out).toMatch(/\nHA Admin: +\{CN=admin1,/);
 
   const sides = '--principal-context hub --agent-context east';
   expect(await run(`pki propagate ${sides} --agent-namespace other`)).toEqual({
