@@ -202,6 +202,12 @@ app.kubernetes.io/component: pki
 {{- $_ := set $params "principal.ha.preferred-role" $p.ha.preferredRole -}}
 {{- $_ := set $params "principal.ha.peer-address" $p.ha.peerAddress -}}
 {{- $_ := set $params "principal.ha.admin-port" (int $p.ha.adminPort) -}}
+{{- $_ := set $params "principal.ha.admin-auth" $p.ha.adminAuth -}}
+{{- if $p.ha.adminTlsSecret -}}
+{{- $_ := set $params "principal.ha.admin-tls-cert" "/app/config/ha-admin/tls.crt" -}}
+{{- $_ := set $params "principal.ha.admin-tls-key" "/app/config/ha-admin/tls.key" -}}
+{{- $_ := set $params "principal.ha.admin-ca" "/app/config/ha-admin/ca.crt" -}}
+{{- end -}}
 {{- $_ := set $params "principal.ha.allowed-replication-clients" $p.ha.allowedReplicationClients -}}
 {{- if $p.ha.lease.kubeconfigSecret -}}
 {{- $_ := set $params "principal.ha.lease.kubeconfig" "/app/config/active-hub-lease/kubeconfig" -}}
@@ -308,6 +314,10 @@ HA_ENABLED: ha.enabled
 HA_PREFERRED_ROLE: ha.preferred-role
 HA_PEER_ADDRESS: ha.peer-address
 HA_ADMIN_PORT: ha.admin-port
+HA_ADMIN_AUTH: ha.admin-auth
+HA_ADMIN_TLS_CERT: ha.admin-tls-cert
+HA_ADMIN_TLS_KEY: ha.admin-tls-key
+HA_ADMIN_CA: ha.admin-ca
 HA_ALLOWED_REPLICATION_CLIENTS: ha.allowed-replication-clients
 HA_LEASE_KUBECONFIG: ha.lease.kubeconfig
 HA_LEASE_NAMESPACE: ha.lease.namespace
