@@ -161,7 +161,14 @@ export function principalCredentials(settings: PrincipalSettings, sources: Sourc
     resourceProxyTrust: isProxied
       ? trusted(hasProxyFiles ? proxyFiles.ca : '', flags['resource-proxy-ca-secret-name'])
       : undefined,
-    proxyIdentity: selfRegistration && live(undefined, selfRegistration.identitySecret, parseProxyIdentity),
+    proxyIdentity:
+      selfRegistration &&
+      live(
+        undefined,
+        selfRegistration.identitySecret,
+        (fields) => parseProxyIdentity(fields, flags['tls-ca-secret-name']),
+        flags['tls-ca-secret-name'],
+      ),
     redisProxy:
       flags['disable-redis-proxy'] || !flags['redis-tls-enabled']
         ? undefined

@@ -311,7 +311,7 @@ export const principalFlags = {
   }),
   'self-registration-client-cert-secret': stringFlag({
     usage:
-      'Secret with a client certificate for the resource proxy, for these cluster Secrets (tls.crt, tls.key, ca.crt)',
+      'Secret with a client certificate for the resource proxy, for these cluster Secrets (tls.crt, tls.key, and ca.crt unless it is that of --tls-ca-secret-name)',
     ...env('SELF_REGISTRATION_CLIENT_CERT_SECRET'),
   }),
   'resource-proxy-secret-name': stringFlag({

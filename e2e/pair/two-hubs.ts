@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { createAuthority, generateJwtKey, issueCertificate } from '../../lib/pki/index.ts';
+import { createAuthority, generateJwtKey, issueCertificate, type KeyCertificate } from '../../lib/pki/index.ts';
 import { type HaAdminClient, haAdminClient } from '../../lib/wire/index.ts';
 import { type Network, startNetwork } from '../network/index.ts';
 import { borrowCluster, freePort, type Program, type SharedCluster } from '../testbed/index.ts';
@@ -14,6 +14,8 @@ export interface PairedPrincipal {
   readonly principal: Program;
   readonly port: number;
   readonly admin: HaAdminClient;
+  /** Who gives orders with another certificate, PEM. */
+  adminWith(certificate: KeyCertificate): HaAdminClient;
 }
 
 /** One of two hubs, with its first principal. */
@@ -30,6 +32,8 @@ export interface TwoHubs {
   readonly managed: SharedCluster;
   readonly agent: Program;
   readonly agentName: string;
+  /** Issues all certificates. */
+  readonly authority: KeyCertificate;
   stop(): Promise<void>;
 }
 
@@ -54,7 +58,6 @@ export async function startTwoHubs(options: TwoHubsOptions = {}): Promise<TwoHub
     generateJwtKey(2048),
   ]);
   const operator = await issueCertificate({ authority, commonName: adminName, usages: ['client'] });
-  const adminTls = { cert: operator.certificate, key: operator.key, ca: authority.certificate };
   const networks: Network[] = [];
   /** Where one principal listens, or where connections to one of several that run go. */
   const wayTo = async (hub: () => PairedHub | undefined): Promise<number> => {
@@ -91,8 +94,13 @@ export async function startTwoHubs(options: TwoHubsOptions = {}): Promise<TwoHub
         ...(count > 1 ? { replica: { listen } } : { port: way }),
         args: [...principalArgs, ...args],
       });
-      const tls = knowsAdmins ? adminTls : 'plaintext';
-      return { principal, port, admin: haAdminClient({ address: `127.0.0.1:${admin}`, tls, timeoutMs: 40_000 }) };
+      const adminWith = ({ certificate: cert, key }: KeyCertificate) =>
+        haAdminClient({
+          address: `127.0.0.1:${admin}`,
+          tls: knowsAdmins ? { cert, key, ca: authority.certificate } : 'plaintext',
+          timeoutMs: 40_000,
+        });
+      return { principal, port, admin: adminWith(operator), adminWith };
     };
     const first = await make();
     const others = await Promise.all(Array.from({ length: count - 1 }, make));
@@ -111,6 +119,7 @@ export async function startTwoHubs(options: TwoHubsOptions = {}): Promise<TwoHub
     managed,
     agent,
     agentName: name,
+    authority,
     async stop() {
       await Promise.all([first.stop(), second.stop(), stop()]);
       await Promise.all(networks.map((network) => network.close()));

@@ -13,11 +13,14 @@ export interface ProxyIdentity extends TlsKeyPair {
 }
 
 /**
- * The identity in `tls.crt`, `tls.key` and `ca.crt`, all of them required.
+ * The identity in `tls.crt`, `tls.key` and `ca.crt`, all of them required. As with argocd-agent, whose tool leaves `ca.crt` out, the
+ * authority of a second Secret does instead.
+ * @param authority name of that Secret, whose fields are among the others with it and a slash in front
  * @throws Error that explains the fault
  */
-export function parseProxyIdentity(fields: TextFields): ProxyIdentity {
-  return { ...parseKeyPair(fields), ca: parseTrust(fields, ['ca.crt']) };
+export function parseProxyIdentity(fields: TextFields, authority: string): ProxyIdentity {
+  const others = fields['ca.crt'] === undefined ? [`${authority}/ca.crt`, `${authority}/tls.crt`] : [];
+  return { ...parseKeyPair(fields), ca: parseTrust(fields, ['ca.crt', ...others]) };
 }
 
 /** Name of the cluster Secret that is made for an agent: that of argocd-agent. */

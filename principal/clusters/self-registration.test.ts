@@ -298,10 +298,21 @@ test('the shared Secret needs all three parts, and a cluster Secret that is righ
   const authority = await createAuthority({ commonName: 'ca' });
   const { certificate, key } = await issueCertificate({ authority, commonName: 'argocd', usages: ['client'] });
   const whole = { 'tls.crt': certificate, 'tls.key': key, 'ca.crt': authority.certificate };
-  expect(parseProxyIdentity(whole)).toMatchObject({ cert: certificate, key });
+  expect(parseProxyIdentity(whole, 'hub-ca')).toMatchObject({
+    cert: certificate,
+    key,
+    ca: authority.certificate.trim(),
+  });
   for (const field of Object.keys(whole)) {
-    expect(() => parseProxyIdentity({ ...whole, [field]: '' })).toThrow(new RegExp(field.replace('.', '\\.')));
+    expect(() => parseProxyIdentity({ ...whole, [field]: '' }, 'hub-ca')).toThrow(
+      new RegExp(field.replace('.', '\\.')),
+    );
   }
+  const { 'ca.crt': ca, ...issued } = whole;
+  expect(parseProxyIdentity({ ...issued, 'hub-ca/tls.crt': ca }, 'hub-ca')).toEqual(
+    parseProxyIdentity(whole, 'hub-ca'),
+  );
+  expect(() => parseProxyIdentity(issued, 'hub-ca')).toThrow('has none of the fields ca.crt, hub-ca/ca.crt');
   const { registration, stored, fields, until } = start();
   registration.loggedIn('edge-1');
   const { config } = await until('the entry of edge-1', () => fields('edge-1'));

@@ -1,7 +1,10 @@
+import { X509Certificate } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import {
   type ArgoObject,
+  adminName,
   application,
+  mapAgent,
   namesOf,
   namespace,
   type PairedHub,
@@ -11,8 +14,10 @@ import {
   uidsOf,
 } from '../../e2e/pair/index.ts';
 import { annotations } from '../../lib/argocd/index.ts';
+import { fingerprintOf } from '../../lib/auth/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import { configMaps, type KubeObject, type ResourceType, resourceType, secrets } from '../../lib/kube/index.ts';
+import { issueCertificate, type KeyCertificate } from '../../lib/pki/index.ts';
 
 // Two hubs on real API servers; the agent knows both. Roles change in every way that there is, and no copy on the cluster is
 // deleted or made again.
@@ -40,6 +45,34 @@ const isFollowing = (hub: PairedHub) =>
   until('the standby follows', async () => (await hub.admin.status()).state === 'replicating', logs());
 const has = (what: () => Promise<ArgoObject[]>, wanted: readonly string[]) =>
   until(async () => expect(namesOf(await what())).toEqual([...wanted].sort()), logs());
+
+test('orders need a certificate that is named, on no blocklist, and of no agent', async () => {
+  const { client } = hubs.first.cluster;
+  const issue = (commonName: string) => issueCertificate({ authority: hubs.authority, commonName, usages: ['client'] });
+  const [agent, other] = await Promise.all([issue(hubs.agentName), issue(adminName)]);
+  const refused = (as: KeyCertificate, code: number, details: string) =>
+    until(async () => {
+      const status = hubs.first.adminWith(as).status();
+      await expect(status).rejects.toMatchObject({ code, details: expect.stringContaining(details) });
+    }, logs());
+  await until('the administration is served', async () => (await hubs.first.admin.status()).state === 'active', logs());
+  await refused(agent, 7, 'does not match ha-admin-auth pattern');
+
+  await mapAgent(client, adminName);
+  await refused(other, 7, `is agent ${adminName} of this hub`);
+  await client.delete(secrets, { namespace, name: `cluster-${adminName}` });
+  await until(
+    'that agent is gone',
+    async () => (await hubs.first.adminWith(other).status()).state === 'active',
+    logs(),
+  );
+
+  const fingerprint = fingerprintOf(new X509Certificate(other.certificate));
+  const metadata = { namespace, name: 'argocd-agent-tls-blocklist' };
+  await client.create(configMaps, { metadata, data: { [fingerprint]: '' } });
+  await refused(other, 16, 'the client certificate is on the blocklist');
+  expect((await hubs.first.admin.status()).state).toBe('active');
+});
 
 test('a standby gets what the active hub has, and each change', async () => {
   await create(hubs.first, 'web');

@@ -141,6 +141,12 @@ export const scenes: readonly PageScene[] = [
     ],
   },
   {
+    page: 'docs/second-hub.md',
+    from: 'argocd-agentctl pki issue ha-admin',
+    hub: [argocd],
+    first: ['argocd-agentctl pki init --key-algorithm=ecdsa-p256'],
+  },
+  {
     page: 'docs/synchronisation.md',
     from: 'kubectl',
     hub: [argocd, application('shop')],

@@ -54,7 +54,7 @@ export async function serveHaAdmin(options: {
       }
       return options.authorize(peerOf(call, connection));
     } catch (error) {
-      const reason = (error as Error).message;
+      const reason = error instanceof GrpcError ? error.details : String(error);
       refusals.add('its client may not', connection.address, { reason, hint: 'see --ha-admin-auth' });
       call.fail(error);
       return undefined;
