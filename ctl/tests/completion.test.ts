@@ -19,7 +19,7 @@ function offered(...words: string[]): string[] {
 
 test('bash completes commands, also after flags and by aliases, and flags', () => {
   expect(offered('pk')).toEqual(['pki']);
-  expect(offered('pki', 'issue', '')).toEqual(['principal', 'resource-proxy', 'agent']);
+  expect(offered('pki', 'issue', '')).toEqual(['principal', 'resource-proxy', 'agent', 'shared-client', 'ha-admin']);
   expect(offered('pki', 'new-cert', 're')).toEqual(['resource-proxy']);
   expect(offered('--principal-context', 'hub', 'blocklist', 'tls', 'a')).toEqual(['add']);
   expect(offered('agent', 'create', 'east', '--key-')).toEqual(['--key-algorithm', '--key-size']);

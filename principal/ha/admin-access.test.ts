@@ -1,9 +1,9 @@
 import 'reflect-metadata';
 import { X509Certificate } from 'node:crypto';
 import { beforeAll, expect, test } from 'vitest';
-import { issueSvid } from '../../e2e/pair/index.ts';
 import { type ClientInfo, GoExpression, mtlsMethod } from '../../lib/auth/index.ts';
 import { createAuthority, issueCertificate } from '../../lib/pki/index.ts';
+import { issueSvid } from '../../lib/spiffe/testing.ts';
 import { adminAccess, parseAdminAuth } from './admin-access.ts';
 
 let certificates: Record<'admin' | 'user' | 'agent' | 'workload', X509Certificate>;
