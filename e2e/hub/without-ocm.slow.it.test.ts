@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -373,22 +373,43 @@ describe('without Open Cluster Management', { timeout: 400_000 }, () => {
         /failed to get HA status: error forwarding port 8405 to pod argocd-agent-principal-.*ECONNREFUSED.*; is the principal one of a pair \(--ha-enabled\)\?\n$/,
       ),
     });
-    await changed('principal.ha.enabled=true');
-    await until('an answer of the pair', async () => {
-      const { code, out } = await ask();
-      return code === 0 && out.includes('State:             active\nPreferred Role:    primary\n');
+    await changed('principal.ha.enabled=true', 'principal.ha.adminAuth=mtls:subject:^CN=ha-admin(\\,|$)');
+    expect(await run('argocd-agentctl', ['pki', 'issue', 'ha-admin'])).toMatchObject({ code: 0 });
+    const issued = await hub.client.get(secrets, { namespace, name: 'argocd-agent-ha-admin-tls' });
+    const { out: authority } = await run('argocd-agentctl', ['pki', 'dump', '--cert']);
+    const [cert, key] = [secretText(issued?.data, 'tls.crt'), secretText(issued?.data, 'tls.key')];
+    const files = Object.entries({ cert, key, ca: authority });
+    const flags = files.flatMap(([flag]) => [`--tls-${flag}`, join(folder, `admin.${flag}`)]);
+    await Promise.all(files.map(([flag, pem = '']) => writeFile(join(folder, `admin.${flag}`), pem)));
+    let answer = '';
+    const details = () => answer;
+    await until(
+      'an answer of the pair',
+      async () => {
+        const { code, out, err } = await ask(...flags);
+        answer = out + err;
+        return code === 0 && out.includes('State:             active\nPreferred Role:    primary\n');
+      },
+      { details },
+    );
+    const { out } = await ask('-o', 'json', ...flags);
+    expect(JSON.parse(out)).toMatchObject({ state: 'active', preferred_role: 'primary' });
+    expect(await ask()).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('Provide --tls-cert, --tls-key, and --tls-ca'),
     });
-    expect(JSON.parse((await ask('-o', 'json')).out)).toMatchObject({ state: 'active', preferred_role: 'primary' });
   });
 
   it('doctor finds nothing, and a request goes to the cluster and back', async () => {
     const all = await run('argocd-agentctl', ['doctor', 'edge-1', '-o', 'json']);
-    expect(JSON.parse(all.out), all.err).toEqual({ findings: [], roundTrip: { ms: expect.any(Number) } });
+    expect(JSON.parse(all.out), all.err).toMatchObject({ findings: [], roundTrip: { ms: expect.any(Number) } });
     const { code, out, err } = await run('argocd-agentctl', ['doctor', 'edge-1']);
     expect({ code, out, err }).toEqual({
       code: 0,
       out: '',
-      err: expect.stringMatching(/^edge-1: a request to the cluster and back took \d+ ms\n$/),
+      err: expect.stringMatching(
+        /^Nothing found\. Looked at: the hub, agent edge-1, the network [^\n]+\nNot looked at: [^\n]+\nedge-1: a request to the cluster and back took \d+ ms\n$/,
+      ),
     });
   });
 
