@@ -75,15 +75,7 @@ export function agentSettings(flags: AgentFlags, given: ReadonlySet<string> = ne
 }
 
 function readSpire(flags: AgentFlags, files: boolean): SpireSettings | undefined {
-  let spire: SpireSettings | undefined;
-  try {
-    spire = spireSettings(flags);
-  } catch (error) {
-    if (!(error instanceof RangeError)) {
-      throw error;
-    }
-    throw new FatalError(error.message, { cause: error });
-  }
+  const spire = spireSettings(flags);
   if (spire !== undefined && flags['insecure-tls']) {
     throw new FatalError(
       '--spire-agent-socket cannot be used with --insecure-tls; SPIRE handles certificate verification',

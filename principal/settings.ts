@@ -42,7 +42,7 @@ export function principalSettings(flags: PrincipalFlags, given: ReadonlySet<stri
     );
   }
   const plaintext = flags['insecure-plaintext'];
-  const spire = readSpire(flags);
+  const spire = spireSettings(flags);
   const auth = authOf(flags.auth || (spire === undefined ? '' : spireAuth[spire.method]), plaintext);
   const generated = flags['insecure-tls-generate'];
   const files = flags['tls-cert'] !== '' || flags['tls-key'] !== '';
@@ -95,17 +95,6 @@ const spireAuth: Readonly<Record<SpireSettings['method'], string>> = {
   mtls: 'mtls:uri:spiffe://[^/]+/(.+)',
   jwt: 'spiffe-jwt:spiffe://[^/]+/(.+)',
 };
-
-function readSpire(flags: PrincipalFlags): SpireSettings | undefined {
-  try {
-    return spireSettings(flags);
-  } catch (error) {
-    if (!(error instanceof RangeError)) {
-      throw error;
-    }
-    throw new FatalError(error.message, { cause: error });
-  }
-}
 
 function checkSpire(flags: PrincipalFlags, auth: AuthChoice, spire: SpireSettings | undefined): void {
   if (spire === undefined) {

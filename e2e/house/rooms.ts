@@ -70,7 +70,7 @@ export const libRooms: Rooms = {
   clusters: ['auth', 'base', 'kube', 'ops'],
   manifests: ['base', 'kube', 'pki'],
   redis: ['base', 'kube', 'ops'],
-  spiffe: ['base', 'ops', 'pki'],
+  spiffe: ['auth', 'base', 'ops', 'pki'],
   // The steps that something on the hub goes until it works on a cluster.
   way: ['argocd', 'base', 'clusters', 'kube'],
 };

@@ -1,8 +1,9 @@
 import { JWTBundlesResponse, JWTSVIDRequest, JWTSVIDResponse } from '../../proto/gen/workloadapi/workload.ts';
+import type { SvidJudge } from '../auth/index.ts';
 import type { Logger } from '../base/index.ts';
 import { Reloadable } from '../ops/index.ts';
 import { type JwtBundle, parseJwtBundle } from './jwt-bundle.ts';
-import { type JwtSvid, judgeJwtSvid } from './jwt-svid.ts';
+import { judgeJwtSvid } from './jwt-svid.ts';
 import { trustDomainOf } from './spiffe-id.ts';
 import { callWorkload, followCall } from './workload-call.ts';
 
@@ -10,13 +11,9 @@ import { callWorkload, followCall } from './workload-call.ts';
 const svidTimeoutMs = 5_000;
 
 /** The keys by which JWT-SVIDs are judged, kept up to date. */
-export interface JwtSource {
+export interface JwtSource extends SvidJudge {
   /** By trust domain: the workload's own, and those that it is federated with. */
   readonly bundles: Reloadable<ReadonlyMap<string, JwtBundle>>;
-  /** @throws Error that says why the token does not count; it never contains the token */
-  judge(token: string, audience: string): Promise<JwtSvid>;
-  /** Whether a key is in a bundle now, by its `digest`. */
-  trusts(digest: string): boolean;
 }
 
 /**
@@ -44,9 +41,20 @@ export function jwtSource(options: {
   return {
     bundles,
     judge: (token, audience) => judgeJwtSvid(token, { audience, bundles: known() }),
-    trusts: (digest) =>
-      [...known().values()].some((bundle) => [...bundle.values()].some((one) => one.digest === digest)),
+    trusts: (digest) => hasKey(known(), digest),
   };
+}
+
+/** Asked for each open session again and again: nothing is copied. */
+function hasKey(bundles: ReadonlyMap<string, JwtBundle>, digest: string): boolean {
+  for (const bundle of bundles.values()) {
+    for (const authority of bundle.values()) {
+      if (authority.digest === digest) {
+        return true;
+      }
+    }
+  }
+  return false;
 }
 
 function readBundles(texts: Readonly<Record<string, string>>, logger: Logger): ReadonlyMap<string, JwtBundle> {

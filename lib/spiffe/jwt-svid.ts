@@ -1,4 +1,5 @@
 import { decodeJwt, decodeProtectedHeader, errors as joseErrors, jwtVerify } from 'jose';
+import type { JudgedSvid } from '../auth/index.ts';
 import type { JwtAuthority, JwtBundle } from './jwt-bundle.ts';
 import { trustDomainOf } from './spiffe-id.ts';
 
@@ -6,15 +7,6 @@ import { trustDomainOf } from './spiffe-id.ts';
 const longestToken = 8_192;
 /** Those of the specification: signatures by a private key, no shared secrets. */
 const algorithms = ['RS256', 'RS384', 'RS512', 'ES256', 'ES384', 'ES512', 'PS256', 'PS384', 'PS512'];
-
-/** What a JWT-SVID proves. */
-export interface JwtSvid {
-  readonly id: string;
-  /** The end of its validity, in seconds of Unix time. */
-  readonly expires: number;
-  /** `digest` of the key that has signed it. */
-  readonly key: string;
-}
 
 /**
  * Judges a JWT-SVID as its specification has it: signed by a key in the bundle of its own trust domain, for this audience, and not
@@ -28,7 +20,7 @@ export async function judgeJwtSvid(
     readonly bundles: ReadonlyMap<string, JwtBundle>;
     readonly now?: Date;
   },
-): Promise<JwtSvid> {
+): Promise<JudgedSvid> {
   const { audience, bundles, now = new Date() } = options;
   if (token.length > longestToken) {
     throw new Error(`it is longer than ${longestToken} characters`);

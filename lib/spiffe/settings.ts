@@ -1,4 +1,4 @@
-import { stringFlag } from '../ops/index.ts';
+import { FatalError, stringFlag } from '../ops/index.ts';
 import { endpointProblem } from './workload-call.ts';
 
 /** How a program uses the SPIFFE Workload API. */
@@ -42,29 +42,29 @@ interface SpireFlagValues {
 
 /**
  * Checks the flags against each other; undefined when the Workload API is not used.
- * @throws RangeError that names the flag; the texts are argocd-agent's where it has the check
+ * @throws FatalError that names the flag; the texts are argocd-agent's where it has the check
  */
 export function spireSettings(flags: SpireFlagValues): SpireSettings | undefined {
   const other = flags['spiffe-endpoint-socket'];
   const endpoint = flags['spire-agent-socket'] || other;
   const method = flags['spire-auth-method'] || (flags['spire-agent-socket'] === '' && other !== '' ? 'mtls' : '');
   if (other !== '' && other !== endpoint) {
-    throw new RangeError('--spire-agent-socket and --spiffe-endpoint-socket name different sockets: set one of them');
+    throw new FatalError('--spire-agent-socket and --spiffe-endpoint-socket name different sockets: set one of them');
   }
   if (endpoint !== '' && method === '') {
-    throw new RangeError("--spire-auth-method is required when --spire-agent-socket is set (use 'jwt' or 'mtls')");
+    throw new FatalError("--spire-auth-method is required when --spire-agent-socket is set (use 'jwt' or 'mtls')");
   }
   if (endpoint === '' && method !== '') {
-    throw new RangeError('--spire-auth-method requires --spire-agent-socket to be set');
+    throw new FatalError('--spire-auth-method requires --spire-agent-socket to be set');
   }
   if (endpoint === '') {
     return undefined;
   }
   if (method !== 'jwt' && method !== 'mtls') {
-    throw new RangeError(`--spire-auth-method must be 'jwt' or 'mtls', got ${JSON.stringify(method)}`);
+    throw new FatalError(`--spire-auth-method must be 'jwt' or 'mtls', got ${JSON.stringify(method)}`);
   }
   if (flags['insecure-plaintext']) {
-    throw new RangeError(
+    throw new FatalError(
       '--spire-agent-socket cannot be used with --insecure-plaintext; SPIRE provides TLS credentials',
     );
   }

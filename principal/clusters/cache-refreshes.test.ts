@@ -43,6 +43,14 @@ test('Invalidate cache is passed on once, and again when somebody asks again', (
   expect(sent).toEqual(['a', 'a']);
 });
 
+test("a request while the agent is connected is passed on, whatever the cluster's clock says", () => {
+  const { refreshes, sent, invalidate } = start();
+  refreshes.reported('a', { dropsCache: true, lastCacheSyncTime: '2026-11-21T10:20:00Z' });
+  invalidate('2026-11-21T10:05:00Z');
+  refreshes.reported('a', { dropsCache: true, lastCacheSyncTime: '2026-11-21T10:21:00Z' });
+  expect(sent).toEqual(['a']);
+});
+
 test('an agent that was away, or lost the request, gets it when it is back', () => {
   const { refreshes, sent, state, invalidate } = start();
   invalidate('2026-11-21T10:05:00Z');

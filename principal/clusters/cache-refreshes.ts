@@ -11,8 +11,9 @@ export interface ReportedCache {
 }
 
 /**
- * Passes *Invalidate cache* of Argo CD's UI on to agents. Argo CD's API server writes the time of the request on the cluster Secret,
- * and the cache is dropped if it is older than that, which is Argo CD's rule. An agent that is away gets the request when it is back.
+ * Passes *Invalidate cache* of Argo CD's UI on to agents. Argo CD's API server writes the time of the request on the cluster Secret.
+ * A request that is made while the agent is connected is passed on. Of one that was made before, the agent's cache tells: it is dropped
+ * if it is older than the request, which is Argo CD's rule. Two clocks are compared then: at worst a cache is read once more, or not.
  */
 export class CacheRefreshes {
   readonly #agents: Pick<MappedAgents, 'clustersOf'>;
@@ -20,8 +21,8 @@ export class CacheRefreshes {
   readonly #logger: Logger;
   /** Of connected agents. */
   readonly #reported = new Map<string, ReportedCache>();
-  /** The time of the last request that was sent on this connection. */
-  readonly #sent = new Map<string, number>();
+  /** The time of the last request that was sent on this connection, or that the agent's cache was newer than. */
+  readonly #done = new Map<string, number>();
 
   constructor(options: {
     agents: Pick<MappedAgents, 'clustersOf'>;
@@ -37,36 +38,47 @@ export class CacheRefreshes {
   /** The agent has reported. */
   reported(agent: string, cache: ReportedCache): void {
     this.#reported.set(agent, cache);
-    this.#ask(agent);
+    const readAt = Date.parse(cache.lastCacheSyncTime ?? '');
+    this.#pass(agent, (askedAt) => readAt < askedAt);
   }
 
   /** A cluster Secret of the agent was written. */
   secretWritten(agent: string): void {
-    this.#ask(agent);
+    this.#pass(agent, () => true);
   }
 
   /** The agent is not connected here any more. */
   disconnected(agent: string): void {
     this.#reported.delete(agent);
-    this.#sent.delete(agent);
+    this.#done.delete(agent);
   }
 
-  #ask(agent: string): void {
+  #pass(agent: string, isOpen: (askedAt: number) => boolean): void {
     const cache = this.#reported.get(agent);
-    const readAt = Date.parse(cache?.lastCacheSyncTime ?? '');
-    const askedAt = Math.max(
+    // Argo CD does not drop a cache that it does not have.
+    if (cache?.dropsCache !== true || cache.lastCacheSyncTime === undefined) {
+      return;
+    }
+    const askedAt = this.#askedAt(agent);
+    const done = this.#done.get(agent) ?? Number.NEGATIVE_INFINITY;
+    if (askedAt <= done) {
+      return;
+    }
+    if (!isOpen(askedAt)) {
+      this.#done.set(agent, askedAt);
+    } else if (this.#send(agent)) {
+      this.#done.set(agent, askedAt);
+      this.#logger.info({ agent }, "the agent's Argo CD is asked to drop its cache of the cluster");
+    }
+  }
+
+  /** When somebody asked for it last; -Infinity: never. */
+  #askedAt(agent: string): number {
+    return Math.max(
       ...this.#agents
         .clustersOf(agent)
         .map(({ secret }) => Date.parse(secret.metadata.annotations?.[annotations.refresh] ?? ''))
         .filter((time) => !Number.isNaN(time)),
     );
-    // Argo CD does not drop a cache that it does not have.
-    if (cache?.dropsCache !== true || !(readAt < askedAt) || this.#sent.get(agent) === askedAt) {
-      return;
-    }
-    if (this.#send(agent)) {
-      this.#sent.set(agent, askedAt);
-      this.#logger.info({ agent }, "the agent's Argo CD is asked to drop its cache of the cluster");
-    }
   }
 }
